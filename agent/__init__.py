@@ -1,0 +1,1 @@
+"""Conversations, the graph that runs them, and the transactional tools node."""

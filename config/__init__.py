@@ -1,0 +1,1 @@
+"""Settings, addresses, database logins, and what every page shares."""

@@ -1,0 +1,39 @@
+"""Strict readers of environment variables: a wrong or missing value ends the start with one sentence."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str | None = None) -> str:
+    """Return the variable, a secret from the file that `NAME_FILE` names, or the default."""
+    if f"{name}_FILE" in os.environ:
+        return Path(os.environ[f"{name}_FILE"]).read_text().strip()
+    value = os.environ.get(name) or default
+    if value is None:
+        raise ImproperlyConfigured(f"{name} is not set: give it a value in the environment.")
+    return value
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """Return a switch; only `true` and `false` (any case) and their short forms are understood."""
+    value = os.environ.get(name, "").strip().lower()
+    known: Mapping[str, bool] = {"": default, "true": True, "1": True, "false": False, "0": False}
+    if value not in known:
+        raise ImproperlyConfigured(f"{name} must be true or false, not {value!r}.")
+    return known[value]
+
+
+def number(name: str, default: int) -> int:
+    """Return a whole number."""
+    value = os.environ.get(name, "").strip() or str(default)
+    if not value.lstrip("-").isdigit():
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {value!r}.")
+    return int(value)
+
+
+def words(name: str, default: str = "") -> list[str]:
+    """Return a comma-separated list without its empty entries."""
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]

@@ -1,0 +1,5 @@
+"""Routes."""
+
+from django.urls import path
+
+urlpatterns: list = []

@@ -1,0 +1,30 @@
+"""This process's psycopg connections: one pool, one login, autocommit, so that every transaction is visible."""
+
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+
+def arguments() -> dict[str, Any]:
+    """Return the keyword arguments that every connection of ours is opened with."""
+    prepare = None if settings.POOLER == "transaction" else 5
+    return {"autocommit": True, "prepare_threshold": prepare, "keepalives_idle": 30}
+
+
+@cache
+def pool() -> "ConnectionPool[Connection[Any]]":
+    """Return the pool, opened at first use (after any fork)."""
+    return ConnectionPool(
+        settings.DATABASE_URL,
+        kwargs=arguments(),
+        min_size=1,
+        max_size=settings.POOL_SIZE,
+        timeout=10,
+        max_idle=300,
+        check=ConnectionPool.check_connection,
+        open=True,
+        name=settings.LOGIN,
+    )

@@ -1,0 +1,20 @@
+#!/usr/bin/env python
+"""Run a management command under the database login that the command needs."""
+
+import os
+import sys
+
+from config.commands import login_for
+
+
+def main() -> None:
+    """Name the settings and the login before Django reads either."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    os.environ.setdefault("BACKSTOP_LOGIN", login_for(sys.argv[1:]))
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

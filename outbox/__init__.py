@@ -1,0 +1,1 @@
+"""Effects on the outside world: messages committed with their cause, delivered once."""

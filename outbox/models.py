@@ -1,0 +1,187 @@
+"""Messages and the evidence of their delivery; written by the psycopg verbs beside this file."""
+
+import uuid
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Message(models.Model):
+    """A promised external effect, committed with its cause. Times are the database's."""
+
+    class State(models.TextChoices):
+        READY = "ready"
+        LEASED = "leased"
+        ACCEPTED = "accepted"  # the provider has it, not final
+        UNCERTAIN = "uncertain"  # bytes may have reached the provider; no answer is recorded
+        SUCCEEDED = "succeeded"
+        REJECTED = "rejected"  # the provider's definitive no
+        DEAD = "dead"  # a person must look
+        CANCELLED = "cancelled"  # withdrawn before any send
+
+    class Repeat(models.TextChoices):
+        KEYED = "keyed"
+        HARMLESS = "harmless"
+        NEVER = "never"
+
+    id = models.BigAutoField(primary_key=True)
+    uid = models.UUIDField(default=uuid.uuid4, db_default=models.Func(function="gen_random_uuid"), unique=True)
+    topic = models.TextField()  # such as payment.charge, payment.refund, notify.email
+    destination = models.TextField()  # such as stripe
+    aggregate = models.TextField()  # such as invoice:42; one message of it in flight
+    dedupe_key = models.TextField()  # names the fact and its attempt: charge:invoice:42:1
+    subject = models.BigIntegerField(null=True)
+    thread = models.UUIDField(null=True)
+    ai_message_id = models.TextField(null=True)
+    call_index = models.IntegerField(null=True)
+    payload = models.JSONField()  # what the handler needs to settle: ids and amounts of ours
+    steps = models.JSONField()  # frozen requests: [{"name", "method", "path", "params", "key"}]
+    account = models.TextField(default="", db_default="")
+    api_version = models.TextField(default="", db_default="")
+    repeat = models.TextField(choices=Repeat.choices)
+    state = models.TextField(choices=State.choices, default=State.READY, db_default=State.READY)
+    step = models.IntegerField(default=0, db_default=0)  # index into steps: the next to send
+    provider_id = models.TextField(null=True)
+    provider_status = models.TextField(null=True)
+    refusal = models.TextField(null=True)  # the provider's code for a refusal, such as insufficient_funds
+    last_error = models.TextField(null=True)
+    outcome_source = models.TextField(null=True)  # response, lookup, webhook, person
+    attempts = models.IntegerField(default=0, db_default=0)
+    sends = models.IntegerField(default=0, db_default=0)
+    max_attempts = models.IntegerField(default=12, db_default=12)
+    ever_unknown = models.BooleanField(default=False, db_default=False)
+    compensation_needed = models.BooleanField(default=False, db_default=False)
+    next_attempt_at = models.DateTimeField(db_default=Now())
+    give_up_at = models.DateTimeField(null=True)
+    lease_token = models.UUIDField(null=True)
+    lease_owner = models.TextField(null=True)
+    leased_until = models.DateTimeField(null=True)
+    sending_at = models.DateTimeField(null=True)  # written before each call: no answer after it means unknown
+    first_sent_at = models.DateTimeField(null=True)
+    key_deadline = models.DateTimeField(null=True)  # re-send with the same key until then
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["dedupe_key"], name="outbox_message_once"),
+            models.UniqueConstraint(fields=["aggregate"], condition=models.Q(state="leased"), name="outbox_message_one_in_flight"),
+            models.CheckConstraint(
+                name="outbox_message_state_known",
+                condition=models.Q(
+                    state__in=["ready", "leased", "accepted", "uncertain", "succeeded", "rejected", "dead", "cancelled"]
+                ),
+            ),
+            models.CheckConstraint(name="outbox_message_repeat_known", condition=models.Q(repeat__in=["keyed", "harmless", "never"])),
+            models.CheckConstraint(
+                name="outbox_message_leased_has_lease",
+                condition=models.Q(state="leased", lease_token__isnull=False, leased_until__isnull=False)
+                | (~models.Q(state="leased") & models.Q(lease_token__isnull=True, leased_until__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="outbox_message_final_is_finished",
+                condition=~models.Q(state__in=["succeeded", "rejected", "cancelled"]) | models.Q(finished_at__isnull=False),
+            ),
+            models.CheckConstraint(
+                name="outbox_message_cancelled_unsent",
+                condition=~models.Q(state="cancelled") | models.Q(first_sent_at__isnull=True),
+            ),
+        ]
+        indexes = [
+            # claim: the oldest due message
+            models.Index(
+                fields=["next_attempt_at", "id"], condition=models.Q(state__in=["ready", "uncertain", "accepted"]), name="outbox_message_due"
+            ),
+            # claim: is an older message of this aggregate unfinished?
+            models.Index(
+                fields=["aggregate", "id"],
+                condition=models.Q(state__in=["ready", "leased", "accepted", "uncertain", "dead"]),
+                name="outbox_message_unfinished",
+            ),
+            # rescue: leases that ran out
+            models.Index(fields=["leased_until"], condition=models.Q(state="leased"), name="outbox_message_leased"),
+            models.Index(fields=["thread", "ai_message_id"], name="outbox_message_of_batch"),
+            models.Index(fields=["subject", "id"], name="outbox_message_of_subject"),
+            models.Index(fields=["provider_id"], condition=models.Q(provider_id__isnull=False), name="outbox_message_at_provider"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.topic} {self.dedupe_key}"
+
+
+class Delivery(models.Model):
+    """One call to the provider, or one look-up: evidence, insert-only, of stale workers too. Partitioned by month."""
+
+    pk = models.CompositePrimaryKey("id", "started_at")
+    id = models.BigIntegerField()
+    started_at = models.DateTimeField()
+    message_id = models.BigIntegerField()
+    lease_token = models.UUIDField(null=True)
+    step = models.TextField()  # create, confirm, refund, lookup, webhook
+    outcome = models.TextField()  # the class of outbox/outcomes.py
+    http_status = models.IntegerField(null=True)
+    request_id = models.TextField(null=True)
+    provider_id = models.TextField(null=True)
+    provider_status = models.TextField(null=True)
+    replayed = models.BooleanField()
+    stale = models.BooleanField()  # the lease was gone when the answer came
+    error = models.TextField(null=True)
+    duration_ms = models.IntegerField()
+
+    class Meta:
+        managed = False
+        db_table = "outbox_delivery"
+
+    def __str__(self) -> str:
+        return f"{self.step} of message {self.message_id}: {self.outcome}"
+
+
+class WebhookEvent(models.Model):
+    """An event the provider sent, verified, stored once; processed later."""
+
+    event_id = models.TextField(primary_key=True)
+    type = models.TextField()
+    object_id = models.TextField()
+    payload = models.JSONField()
+    received_at = models.DateTimeField(db_default=Now())
+    processed_at = models.DateTimeField(null=True)
+    outcome = models.TextField(null=True)
+    attempts = models.IntegerField(default=0, db_default=0)
+
+    class Meta:
+        db_table = "outbox_webhook_event"
+        indexes = [
+            models.Index(fields=["received_at"], condition=models.Q(processed_at__isnull=True), name="outbox_webhook_unprocessed"),
+            models.Index(fields=["object_id", "type"], name="outbox_webhook_of_object"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.event_id}"
+
+
+class Request(models.Model):
+    """What a person asks the outbox worker to do with a message; pages only record it."""
+
+    class Kind(models.TextChoices):
+        CANCEL = "cancel"
+        REPLAY = "replay"
+
+    id = models.BigAutoField(primary_key=True)
+    message = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="requests")
+    kind = models.TextField(choices=Kind.choices)
+    reason = models.TextField()
+    requested_by = models.BigIntegerField()
+    requested_at = models.DateTimeField(db_default=Now())
+    carried_out_at = models.DateTimeField(null=True)
+    outcome = models.TextField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["message"], condition=models.Q(carried_out_at__isnull=True), name="outbox_request_one_open"
+            ),
+            models.CheckConstraint(name="outbox_request_kind_known", condition=models.Q(kind__in=["cancel", "replay"])),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of message {self.message_id}"

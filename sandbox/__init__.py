@@ -1,0 +1,1 @@
+"""What a laptop needs instead of the real world, and the supervisor that starts it."""

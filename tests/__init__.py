@@ -1,0 +1,1 @@
+"""Tests on real parts: PostgreSQL, broker, workers, provider sandbox, browser."""

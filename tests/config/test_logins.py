@@ -1,0 +1,73 @@
+"""Each login may do what config/logins.sql says, and nothing else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors
+
+FORBIDDEN = {
+    "web": [
+        "INSERT INTO public.billing_invoice (customer_id, billing_period, currency, amount_minor, amount_due_minor)"
+        " VALUES (1, '2026-01-01', 'EUR', 1, 1)",
+        "UPDATE public.billing_credit_account SET balance_minor = 1",
+        "INSERT INTO public.ledger_batch_abort VALUES (gen_random_uuid(), 'a', 0, gen_random_uuid(), '[]')",
+        "UPDATE public.outbox_message SET state = 'ready'",
+        "DELETE FROM public.checkpoints",
+        "UPDATE public.escalations_decision SET text = ''",
+        "SELECT public.ledger_make_partitions(1)",
+        "CREATE TEMPORARY TABLE billing_invoice (id int)",
+    ],
+    "agent": [
+        "UPDATE public.ledger_execution SET tool = 'x'",
+        "DELETE FROM public.ledger_attempt",
+        "UPDATE public.billing_customer SET email = 'x'",
+        "UPDATE public.outbox_message SET state = 'ready'",
+        "INSERT INTO public.agent_policy (rule, reason, set_by) VALUES ('per_call', 'x', 1)",
+        "SELECT password FROM public.auth_user",
+        "INSERT INTO public.ledger_row_change (table_name, operation) VALUES ('x', 'INSERT')",
+    ],
+    "outbox": [
+        "INSERT INTO public.ledger_batch_abort VALUES (gen_random_uuid(), 'a', 0, gen_random_uuid(), '[]')",
+        "UPDATE public.checkpoints SET metadata = '{}'",
+        "INSERT INTO public.billing_invoice (customer_id, billing_period, currency, amount_minor, amount_due_minor)"
+        " VALUES (1, '2026-01-01', 'EUR', 1, 1)",
+        "SELECT * FROM public.auth_user",
+    ],
+    "keeper": [
+        "UPDATE public.billing_invoice SET status = 'paid'",
+        "INSERT INTO public.billing_payment (customer_id) VALUES (1)",
+        "SELECT password FROM public.auth_user",
+    ],
+}
+
+
+def test_it_belongs_to_the_owner(superuser: "psycopg.Connection[Any]") -> None:
+    found = superuser.execute(
+        "SELECT c.relname, pg_get_userbyid(c.relowner) FROM pg_class c"
+        " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'S')"
+    ).fetchall()
+    assert found
+    assert {owner for _, owner in found} == {"backstop_owner"}
+
+
+@pytest.mark.parametrize(("login", "statement"), [(who, what) for who, all_of in FORBIDDEN.items() for what in all_of])
+def test_it_refuses_what_a_login_may_not_do(connect: Callable[[str], Any], login: str, statement: str) -> None:
+    with pytest.raises(errors.InsufficientPrivilege):
+        connect(login).execute(statement)
+
+
+def test_it_shows_an_agent_one_customer_only(owner: Any, agent: Any) -> None:
+    owner.execute("INSERT INTO public.billing_customer (name, email, currency) VALUES ('A', 'a@x.test', 'EUR'), ('B', 'b@x.test', 'EUR')")
+    assert agent.execute("SELECT name FROM public.billing_customer").fetchall() == []
+    with agent.transaction():
+        agent.execute("SELECT set_config('backstop.subject', '2', true)")
+        assert agent.execute("SELECT name FROM public.billing_customer").fetchall() == [("B",)]
+
+
+@pytest.mark.parametrize("table", ["ledger_attempt", "billing_credit_entry", "escalations_decision", "outbox_delivery", "agent_policy"])
+def test_it_keeps_evidence_from_the_owner_too(owner: Any, table: str) -> None:
+    for statement in (f"DELETE FROM public.{table}", f"TRUNCATE public.{table} CASCADE"):
+        with pytest.raises(errors.InsufficientPrivilege):
+            owner.execute(statement)

@@ -1,0 +1,76 @@
+"""Fixtures that every test may use: an empty database, and a connection as each login."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests import databases, plugin
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _django_reads_for_real(django_db_blocker: Any) -> Iterator[None]:
+    """Let Django reach the database: no test is wrapped in a transaction that is rolled back."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session")
+def superuser() -> Iterator[Connection]:
+    """Return a superuser's connection to this process's database."""
+    with psycopg.connect(databases.address(admin=plugin.ADMIN, database=plugin.DATABASE), autocommit=True) as conn:
+        yield conn
+
+
+@pytest.fixture
+def database(superuser: Connection) -> Iterator[None]:
+    """Give the test an empty database, and empty it afterwards."""
+    databases.empty(superuser)
+    yield
+    databases.empty(superuser)
+
+
+@pytest.fixture
+def connect(database: None) -> Iterator[Callable[[str], Connection]]:
+    """Return a function that opens an autocommit connection as a login; all are closed after the test."""
+    with ExitStack() as stack:
+
+        def open_as(login: str) -> Connection:
+            address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login=login)
+            return stack.enter_context(psycopg.connect(address, autocommit=True))
+
+        yield open_as
+
+
+@pytest.fixture
+def owner(connect: Callable[[str], Connection]) -> Connection:
+    """Return a connection as owner."""
+    return connect("owner")
+
+
+@pytest.fixture
+def web(connect: Callable[[str], Connection]) -> Connection:
+    """Return a connection as web."""
+    return connect("web")
+
+
+@pytest.fixture
+def agent(connect: Callable[[str], Connection]) -> Connection:
+    """Return a connection as agent."""
+    return connect("agent")
+
+
+@pytest.fixture
+def outbox(connect: Callable[[str], Connection]) -> Connection:
+    """Return a connection as outbox."""
+    return connect("outbox")
+
+
+@pytest.fixture
+def keeper(connect: Callable[[str], Connection]) -> Connection:
+    """Return a connection as keeper."""
+    return connect("keeper")

@@ -1,0 +1,110 @@
+"""The test databases: a template that the owner migrated and granted, and one clone a test process."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from config import logins
+
+BASE = Path(__file__).resolve().parent.parent
+PASSWORDS = dict.fromkeys(logins.NAMES, "only-for-tests")
+
+
+def superuser() -> str:
+    """Return a superuser's address: `BACKSTOP_TEST_DATABASE_URL`, else an embedded server under var/tests."""
+    if given := os.environ.get("BACKSTOP_TEST_DATABASE_URL"):
+        return given
+    from sandbox.servers import postgres
+
+    server = postgres.Server(data=BASE / "var" / "tests" / "postgres")
+    server.start()
+    return server.superuser_url()
+
+
+def address(*, admin: str, database: str, login: str | None = None) -> str:
+    """Return the address of a database as a login, or as the superuser itself."""
+    parts: dict[str, Any] = dict(conninfo_to_dict(admin), dbname=database)
+    if login:
+        parts |= {"user": logins.role(login), "password": PASSWORDS[login]}
+    return as_url(parts)
+
+
+def as_url(parts: dict[str, Any]) -> str:
+    """Return connection parameters as a postgresql:// address."""
+    user, password = parts.get("user", ""), parts.get("password", "")
+    who = quote(user, safe="") + (":" + quote(password, safe="") if password else "")
+    rest = "&".join(f"{key}={quote(str(parts[key]), safe='')}" for key in ("host", "port") if parts.get(key))
+    return f"postgresql://{who}@/{parts['dbname']}?{rest}"
+
+
+def version() -> str:
+    """Return a name for the schema as it is now: the template is made again when it changes."""
+    files = sorted([*BASE.glob("*/migrations/*.py"), *BASE.glob("*/sql/*.sql"), logins.GRANTS])
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Keep two test processes from making the template at once."""
+    folder = BASE / "var" / "tests"
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "template.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def make_template(admin: str) -> str:
+    """Return the name of the migrated template database, making it when it is not there."""
+    name = f"backstop_template_{version()}"
+    with alone(), psycopg.connect(admin, autocommit=True) as conn:
+        logins.make_roles(conn, passwords=PASSWORDS)
+        if not conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone():
+            making = f"making_{secrets.token_hex(4)}"
+            logins.make_database(conn, name=making)
+            migrate(address(admin=admin, database=making, login="owner"))
+            conn.execute(f'ALTER DATABASE "{making}" RENAME TO "{name}"')
+    return name
+
+
+def migrate(owner: str) -> None:
+    """Migrate and grant as the owner, in a process of its own: this one logs in as web."""
+    env = os.environ | {"DATABASE_URL": owner, "BACKSTOP_LOGIN": "owner"}
+    for command in ("migrate", "grant"):
+        subprocess.run([sys.executable, BASE / "manage.py", command], check=True, env=env, stdout=subprocess.DEVNULL, cwd=BASE)
+
+
+def clone(admin: str) -> str:
+    """Return the name of a fresh copy of the template."""
+    template = make_template(admin)
+    name = f"backstop_test_{os.getpid()}_{secrets.token_hex(3)}"
+    with alone(), psycopg.connect(admin, autocommit=True) as conn:
+        logins.make_database(conn, name=name, template=template)
+    return name
+
+
+def drop(admin: str, name: str) -> None:
+    """Remove a test database, whoever is still connected."""
+    with psycopg.connect(admin, autocommit=True) as conn:
+        conn.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def empty(conn: "psycopg.Connection[Any]") -> None:
+    """Empty every table of ours; `conn` is the superuser's, the only one append-only tables let do it."""
+    keep = ("django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions", "checkpoint_migrations")
+    found = conn.execute(
+        "SELECT format('%%I.%%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> ALL(%s)",
+        (list(keep),),
+    ).fetchall()
+    conn.execute("TRUNCATE " + ", ".join(row[0] for row in found) + " RESTART IDENTITY CASCADE")
