@@ -1,0 +1,104 @@
+"""What stands beside a conversation: the customer's money and what is in flight at the provider. Read by the ORM."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from billing import money
+from billing.models import CreditEntry, Customer, Invoice, Payment, Refund
+from outbox.models import Message
+
+LINES = 10  # of each list
+MARKS = {  # state of a message or an invoice → (data-state, icon, word)
+    "draft": ("queued", "circle-dashed", "Draft"),
+    "charge_queued": ("queued", "clock", "Charge queued"),
+    "charge_failed": ("failed", "ban", "Refused"),
+    "ready": ("queued", "clock", "Queued"),
+    "leased": ("sent", "send", "Sent"),
+    "accepted": ("sent", "send", "Sent"),
+    "uncertain": ("uncertain", "circle-question-mark", "Uncertain"),
+    "dead": ("held", "hand", "Needs a person"),
+}
+TITLES = {"payment.charge": "Charge", "payment.refund": "Refund"}
+
+
+def context(customer_id: int) -> dict[str, Any]:
+    """Return everything that `billing/customer_panel.html` shows; raise Customer.DoesNotExist."""
+    customer = Customer.objects.select_related("credit").get(id=customer_id)
+    return {
+        "customer": customer,
+        "balance": money.format(customer.credit.balance_minor, customer.currency),
+        "balance_before": _before(customer),
+        "in_flight": _in_flight(customer),
+        "open_invoices": _open_invoices(customer),
+        "payments": _payments(customer),
+        "refunded": money.format(_refunded(customer, since=timezone.now() - timedelta(days=30)), customer.currency),
+    }
+
+
+def _before(customer: Customer) -> dict[str, Any] | None:
+    entry = CreditEntry.objects.filter(customer=customer).order_by("-number").first()
+    if entry is None or entry.number == 1:
+        return None
+    return {"amount": money.format(entry.balance_after_minor - entry.amount_minor, entry.currency), "until": entry.created_at}
+
+
+def _in_flight(customer: Customer) -> list[dict[str, Any]]:
+    messages = Message.objects.filter(subject=customer.id, topic__in=TITLES).exclude(
+        state__in=["succeeded", "rejected", "cancelled"]
+    )
+    return [
+        {
+            "what": f"{TITLES[message.topic]} {money.format(message.payload['amount_minor'], message.payload['currency'])}",
+            "provider_id": _short(message.provider_id),
+            "at": message.created_at,
+            **_mark(message.state),
+        }
+        for message in messages.order_by("-id")[:LINES]
+    ]
+
+
+def _open_invoices(customer: Customer) -> list[dict[str, Any]]:
+    invoices = Invoice.objects.filter(customer=customer).exclude(status__in=["paid", "void"]).order_by("billing_period", "id")
+    return [
+        {
+            "id": invoice.id,
+            "period": invoice.billing_period,
+            "due": money.format(invoice.amount_due_minor, invoice.currency),
+            "due_at": invoice.created_at + timedelta(days=customer.terms_days),
+            **_mark(invoice.status),
+        }
+        for invoice in invoices[:LINES]
+    ]
+
+
+def _payments(customer: Customer) -> list[dict[str, Any]]:
+    payments = Payment.objects.filter(customer=customer).order_by("-paid_at", "-id")[:LINES]
+    return [
+        {
+            "amount": money.format(payment.amount_minor, payment.currency),
+            "invoice_id": payment.invoice_id,
+            "refunded": payment.refunded_minor and money.format(payment.refunded_minor, payment.currency),
+            "at": payment.paid_at,
+        }
+        for payment in payments
+    ]
+
+
+def _refunded(customer: Customer, *, since: datetime) -> int:
+    """Return the minor units of refunds asked for since then: queued and confirmed ones."""
+    refunds = Refund.objects.filter(customer=customer, created_at__gte=since, status__in=["queued", "confirmed"])
+    return refunds.aggregate(total=Sum("amount_minor"))["total"] or 0
+
+
+def _mark(state: str) -> dict[str, str]:
+    name, icon, word = MARKS[state]
+    return {"state": name, "icon": icon, "word": word}
+
+
+def _short(provider_id: str | None) -> str:
+    if not provider_id:
+        return "no id yet"
+    return f"{provider_id.partition('_')[0]}_…{provider_id[-4:]}"

@@ -1,0 +1,59 @@
+"""Customers as the subjects of conversations: found, named, told to the model, and shown beside the chat."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from psycopg import Connection
+
+from billing import customer_panel
+from billing.models import Customer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What a conversation is about, in words for a list."""
+
+    id: int
+    name: str
+    detail: str
+
+
+def search(text: str, limit: int = 20) -> list[Subject]:
+    """Return at most `limit` customers whose name or e-mail holds the text, or whose id it is; an empty text finds all."""
+    text = text.strip().replace("\x00", "")
+    wanted = Q(name__icontains=text) | Q(email__icontains=text)
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        wanted |= Q(id=int(text))
+    return [_subject(customer) for customer in Customer.objects.filter(wanted).order_by("name", "id")[:limit]]
+
+
+def find(subject_id: int) -> Subject | None:
+    """Return the customer of that id, or None."""
+    customer = Customer.objects.filter(id=subject_id).first()
+    return customer and _subject(customer)
+
+
+def names(ids: Any) -> dict[int, str]:
+    """Return the names of the customers that exist among `ids`."""
+    return dict(Customer.objects.filter(id__in=list(ids)).values_list("id", "name"))
+
+
+def prompt_lines(conn: Connection[Any], subject_id: int) -> list[str]:
+    """Return the facts about the customer that every system prompt carries.
+
+    Opens its own transaction, because the customer is visible only while it is the transaction's subject.
+    """
+    with conn.transaction():
+        conn.execute("SELECT set_config('backstop.subject', %s, true)", (str(subject_id),))
+        found = conn.execute("SELECT currency FROM public.billing_customer WHERE id = %s", (subject_id,)).fetchone()
+    return [f"customer_id: {subject_id}", *([f"currency: {found[0]}"] if found else [])]
+
+
+def panel(subject_id: int) -> dict[str, Any]:
+    """Return the context of `billing/customer_panel.html`: money, messages in flight, open invoices, payments."""
+    return customer_panel.context(subject_id)
+
+
+def _subject(customer: Customer) -> Subject:
+    return Subject(id=customer.id, name=customer.name, detail=f"{customer.email} · {customer.currency}")
