@@ -161,7 +161,8 @@ USE_TZ = True
 TIME_ZONE = env.text("BACKSTOP_TIME_ZONE", "UTC")
 
 # -- Celery: the broker rings bells, the rows are the work (docs/adr) --------------------------
-CELERY_BROKER_URL = REDIS_URL
+# Celery has its own words for a broker behind a socket.
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"

@@ -27,7 +27,7 @@ def superuser() -> str:
         return given
     from sandbox.servers import postgres
 
-    server = postgres.Server(data=BASE / "var" / "tests" / "postgres")
+    server = postgres.Server(data=BASE / "var" / "tests" / "postgres", settings=postgres.QUICK)
     server.start()
     return server.superuser_url()
 
@@ -101,7 +101,14 @@ def drop(admin: str, name: str) -> None:
 
 def empty(conn: "psycopg.Connection[Any]") -> None:
     """Empty every table of ours; `conn` is the superuser's, the only one append-only tables let do it."""
-    keep = ("django_migrations", "django_content_type", "auth_permission", "auth_group", "auth_group_permissions", "checkpoint_migrations")
+    keep = (
+        "django_migrations",
+        "django_content_type",
+        "auth_permission",
+        "auth_group",
+        "auth_group_permissions",
+        "checkpoint_migrations",
+    )
     found = conn.execute(
         "SELECT format('%%I.%%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> ALL(%s)",
