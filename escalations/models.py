@@ -54,8 +54,14 @@ class Escalation(models.Model):
                 name="escalations_escalation_kind_known",
                 condition=models.Q(
                     kind__in=[
-                        "rollbacks", "approval", "asked", "infrastructure", "budget",
-                        "unknown_outcome", "rejected_payment", "dirty_state",
+                        "rollbacks",
+                        "approval",
+                        "asked",
+                        "infrastructure",
+                        "budget",
+                        "unknown_outcome",
+                        "rejected_payment",
+                        "dirty_state",
                     ]
                 ),
             ),
@@ -156,7 +162,8 @@ class Decision(models.Model):
             ),
             models.CheckConstraint(
                 name="escalations_decision_by_someone",
-                condition=models.Q(kind="expire", decided_by__isnull=True) | (~models.Q(kind="expire") & models.Q(decided_by__isnull=False)),
+                condition=models.Q(kind="expire", decided_by__isnull=True)
+                | (~models.Q(kind="expire") & models.Q(decided_by__isnull=False)),
             ),
         ]
 

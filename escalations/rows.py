@@ -1,0 +1,57 @@
+"""Reading an escalation inside a transaction, locked when it is about to change."""
+
+import json
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from escalations import facts, policies
+
+Row = dict[str, Any]
+# jsonb travels as text: Django's connection does not decode it.
+SELECT = (
+    "SELECT id, kind, state, object, thread, interrupt_id, subject, requested_by, ai_message_id, generation,"
+    " payload::text AS payload, opened_at, claimed_by, claimed_until, decided_at, claimed_until > now() AS held"
+    " FROM public.escalations_escalation WHERE id = %s"
+)
+
+
+def found(conn: Connection[Any], *, escalation: int, lock: bool = False) -> Row:
+    """Return the escalation as a dict; raises `NotFound`."""
+    with conn.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(SELECT + (" FOR UPDATE" if lock else ""), (escalation,)).fetchone()
+    if row is None:
+        raise facts.NotFound(escalation=escalation)
+    return row | {"payload": json.loads(row["payload"])}
+
+
+def locked(conn: Connection[Any], *, escalation: int, verb: str) -> Row:
+    """Return the escalation under its row lock; raises `NotFound`, `AlreadyDecided` when its state forbids the verb."""
+    row = found(conn, escalation=escalation, lock=True)
+    if policies.target(state=row["state"], verb=verb) is None:
+        raise winner(conn, row=row)
+    return row
+
+
+def winner(conn: Connection[Any], *, row: Row) -> facts.AlreadyDecided:
+    """Return the fact that somebody was first, with the name."""
+    decision = conn.execute(
+        "SELECT kind, decided_by, decided_at FROM public.escalations_decision WHERE escalation_id = %s", (row["id"],)
+    ).fetchone()
+    kind, user, at = decision or (row["state"], None, row["decided_at"])
+    return facts.AlreadyDecided(kind=kind, name=name_of(conn, user=user), at=at)
+
+
+def check_free(conn: Connection[Any], *, row: Row, user: int) -> None:
+    """Raise `HeldByAnother` while somebody else's claim is valid."""
+    if row["state"] == "claimed" and row["held"] and row["claimed_by"] != user:
+        raise facts.HeldByAnother(name=name_of(conn, user=row["claimed_by"]), until=row["claimed_until"])
+
+
+def name_of(conn: Connection[Any], *, user: int | None) -> str:
+    """Return a person's name; the system's own policy is called so."""
+    if user is None:
+        return "the system"
+    row = conn.execute("SELECT username FROM public.auth_user WHERE id = %s", (user,)).fetchone()
+    return str(row[0]) if row else "somebody"

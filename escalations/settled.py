@@ -1,0 +1,60 @@
+"""What a settled outbox message asks of a person: a refused payment, or an outcome that nobody knows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from escalations import lifecycle
+
+STATE = (
+    "SELECT m.state, m.topic, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, e.on_behalf_of"
+    " FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
+    " ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index WHERE m.id = %s"
+)
+
+
+def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Any) -> None:
+    """Open an escalation for a refused payment, a dead message, or an effect that may have happened twice.
+
+    Runs as the outbox login inside the settling transaction; a second call for the same message changes nothing.
+    """
+    with conn.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(STATE, (message["id"],)).fetchone()
+    assert row is not None
+    kind = kind_of(state=row["state"], topic=row["topic"], compensation_needed=row["compensation_needed"])
+    if kind is None or (kind == "rejected_payment" and known(conn, message_id=message["id"], kind=kind)):
+        return
+    lifecycle.open(
+        conn,
+        kind=kind,
+        object=f"message:{message['id']}",
+        payload={"reason": reason(kind=kind, refusal=row["refusal"]), "message_id": message["id"], "phase": "after_answers"},
+        thread=row["thread"],
+        subject=row["subject"],
+        requested_by=row["on_behalf_of"],
+        ai_message_id=row["ai_message_id"],
+    )
+
+
+def kind_of(*, state: str, topic: str, compensation_needed: bool) -> str | None:
+    """Return the kind of escalation that a message in this state needs, or None. An uncertain one is looked up first."""
+    if state == "dead" or compensation_needed:
+        return "unknown_outcome"
+    return "rejected_payment" if state == "rejected" and topic.startswith("payment.") else None
+
+
+def known(conn: Connection[Any], *, message_id: int, kind: str) -> bool:
+    """Return whether this refusal was put to a person before, decided or not: a refusal is final and asked about once."""
+    found = conn.execute(
+        "SELECT 1 FROM public.escalations_escalation WHERE object = %s AND kind = %s", (f"message:{message_id}", kind)
+    ).fetchone()
+    return found is not None
+
+
+def reason(*, kind: str, refusal: str | None) -> str:
+    """Return why a person has to look, in one sentence."""
+    if kind == "rejected_payment":
+        return f"The payment provider refused it{f' ({refusal})' if refusal else ''}. No money moved."
+    return "Nobody knows whether the payment provider carried it out."
