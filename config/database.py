@@ -4,10 +4,15 @@ from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
+# Under ASGI every request has a thread of its own, so a connection that a thread keeps is a connection lost.
+POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "max_idle": 300}
 
-def django_settings(*, url: str, pooler: str) -> dict[str, Any]:
-    """Return one entry of `DATABASES`; an empty address gives one that cannot connect."""
+
+def django_settings(*, url: str, pooler: str, pooled: bool = False) -> dict[str, Any]:
+    """Return one entry of `DATABASES`; an empty address gives one that cannot connect. Web processes are `pooled`."""
     parts: dict[str, Any] = dict(conninfo_to_dict(url)) if url else {}
+    if pooled:
+        parts["pool"] = dict(POOL)
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": parts.pop("dbname", "backstop"),
@@ -17,6 +22,6 @@ def django_settings(*, url: str, pooler: str) -> dict[str, Any]:
         "PORT": str(parts.pop("port", "")),
         "OPTIONS": parts,
         "CONN_HEALTH_CHECKS": True,
-        "CONN_MAX_AGE": 60,
+        "CONN_MAX_AGE": 0 if pooled else 60,
         "DISABLE_SERVER_SIDE_CURSORS": pooler == "transaction",
     }

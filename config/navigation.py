@@ -1,8 +1,141 @@
-"""What the frame of every page shows."""
+"""What the frame of every page shows: the links that a person's roles allow, with the number that waits behind each."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
 from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
+
+from agent.models import Conversation, Thread
+from escalations.models import Escalation
+from ledger.roles import ADMIN, REVIEWER, SUPPORT, roles_of
+from outbox.models import Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One page that the frame may link to. `waiting` counts what needs a look there; `hot` draws the count in red."""
+
+    route: str
+    label: str
+    icon: str
+    roles: frozenset[str]
+    waiting: Callable[[Any], int] | None = None
+    counted: str = ""
+    hot: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A page as the template draws it."""
+
+    url: str
+    label: str
+    icon: str
+    current: bool
+    count: int
+    counted: str
+    hot: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Links under one heading; the first group has none."""
+
+    title: str
+    links: list[Link]
+
+
+def own_waiting(user: Any) -> int:
+    """Return how many of the person's own conversations wait for somebody or are stuck."""
+    halted = Thread.objects.filter(state__in=[Thread.State.WAITING, Thread.State.STUCK])
+    return Conversation.objects.filter(created_by=user, thread__in=halted.values("thread")).count()
+
+
+def open_escalations(user: Any) -> int:
+    """Return how many escalations nobody has decided."""
+    return Escalation.objects.filter(state__in=[Escalation.State.OPEN, Escalation.State.CLAIMED]).count()
+
+
+def troubled_messages(user: Any) -> int:
+    """Return how many outbox messages have an unknown outcome or need a person."""
+    found = Message.objects.aggregate(n=Count("id", filter=Q(state__in=[Message.State.UNCERTAIN, Message.State.DEAD])))
+    return int(found["n"])
+
+
+EVERYONE = frozenset({SUPPORT, REVIEWER, ADMIN})
+DESK = frozenset({REVIEWER, ADMIN})
+PAGES: dict[str, tuple[Page, ...]] = {
+    "": (
+        Page(
+            route="agent:conversations",
+            label="Conversations",
+            icon="messages-square",
+            roles=EVERYONE,
+            waiting=own_waiting,
+            counted="of yours wait",
+        ),
+        Page(
+            route="escalations:inbox",
+            label="Inbox",
+            icon="inbox",
+            roles=DESK,
+            waiting=open_escalations,
+            counted="open",
+            hot=True,
+        ),
+    ),
+    "Trail": (
+        Page(route="ledger:executions", label="Audit", icon="scroll-text", roles=DESK),
+        Page(route="escalations:decisions", label="Decisions", icon="scale", roles=DESK),
+    ),
+    "Run": (
+        Page(
+            route="outbox:messages",
+            label="Outbox",
+            icon="send",
+            roles=frozenset({ADMIN}),
+            waiting=troubled_messages,
+            counted="need a look",
+            hot=True,
+        ),
+        Page(route="agent:limits", label="Limits", icon="sliders-horizontal", roles=frozenset({ADMIN})),
+    ),
+    "Learn": (Page(route="sandbox:story", label="Why a net", icon="book-open", roles=EVERYONE),),
+}
 
 
 def navigation(request: HttpRequest) -> dict[str, object]:
-    """Return the context that every template gets."""
-    return {}
+    """Return the context that every template gets; nothing is counted until a template draws it."""
+    return {
+        "navigation": SimpleLazyObject(lambda: list(groups(request))),
+        "roles": SimpleLazyObject(lambda: ", ".join(sorted(role.capitalize() for role in roles_of(request.user)))),
+    }
+
+
+def groups(request: HttpRequest) -> Iterator[Group]:
+    """Yield the groups that hold at least one page this person may open."""
+    for title, pages in PAGES.items():
+        if found := [link for page in pages if (link := _link(request, page))]:
+            yield Group(title=title, links=found)
+
+
+def _link(request: HttpRequest, page: Page) -> Link | None:
+    if not roles_of(request.user) & page.roles:
+        return None
+    try:
+        url = reverse(page.route)
+    except NoReverseMatch:  # an installation without that app
+        return None
+    return Link(
+        url=url,
+        label=page.label,
+        icon=page.icon,
+        current=request.path.startswith(url),
+        count=page.waiting(request.user) if page.waiting else 0,
+        counted=page.counted,
+        hot=page.hot,
+    )

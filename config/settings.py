@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "config.errors.Frame",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -77,6 +78,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.navigation.navigation",
             ],
+            "builtins": ["config.templatetags.frame"],
         },
     },
 ]
@@ -88,7 +90,7 @@ DATABASE_URL = env.text("DATABASE_URL", instance.value("database", LOGIN) or "")
 if PRODUCTION and not DATABASE_URL and LOGIN != "beat":
     raise ImproperlyConfigured(f"DATABASE_URL is not set: give the address of PostgreSQL with the login {LOGIN}.")
 POOL_SIZE = env.number("BACKSTOP_POOL_SIZE", 20)
-DATABASES = {"default": database.django_settings(url=DATABASE_URL, pooler=POOLER)}
+DATABASES = {"default": database.django_settings(url=DATABASE_URL, pooler=POOLER, pooled=LOGIN == "web")}
 REDIS_URL = env.text("REDIS_URL", instance.value("broker") or (None if PRODUCTION else "redis://127.0.0.1:6379/0"))
 
 # -- people ------------------------------------------------------------------------------------
@@ -112,6 +114,7 @@ AXES_VERBOSE = False
 SESSION_COOKIE_AGE = 12 * 3600
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
+CSRF_FAILURE_VIEW = "config.errors.csrf_failure"
 
 # -- browser safety ----------------------------------------------------------------------------
 X_FRAME_OPTIONS = "DENY"
@@ -144,7 +147,7 @@ if PRODUCTION:
 # -- static files, language, time --------------------------------------------------------------
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = DATA_DIR / "static"
+STATIC_ROOT = DATA_DIR / "static" if PRODUCTION else None  # else served from where they are
 WHITENOISE_USE_FINDERS = not PRODUCTION
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -194,6 +197,7 @@ BACKSTOP_TOOLS = "billing.tools.TOOLS"
 BACKSTOP_POLICIES = "billing.policies.RULES"
 BACKSTOP_SENTENCES = "billing.sentences.SENTENCES"
 BACKSTOP_SUBJECTS = "billing.subjects"
+BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what people read
 BACKSTOP_OUTBOX_HANDLERS = "billing.handlers.HANDLERS"
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
 # Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).
@@ -212,6 +216,7 @@ HEARTBEAT_SECONDS = env.number("BACKSTOP_HEARTBEAT_SECONDS", 10)
 # -- the provider: only the outbox login reads the key, only web and outbox the webhook secret ---
 STRIPE_API_KEY = env.text("STRIPE_API_KEY", instance.value("stripe", "api_key") or "") if LOGIN == "outbox" else ""
 STRIPE_API_BASE = env.text("STRIPE_API_BASE", instance.value("stripe", "api_base") or "https://api.stripe.com")
+STRIPE_API_VERSION = "2026-10-28.endive"  # frozen into each message: a re-send must not change
 STRIPE_WEBHOOK_SECRETS = env.words("STRIPE_WEBHOOK_SECRETS", instance.value("stripe", "webhook_secret") or "")
 
 # -- API ---------------------------------------------------------------------------------------

@@ -1,0 +1,33 @@
+"""Tags of every page's frame: icons of the sprite, amounts, initials. Built in, so no page loads them."""
+
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from ledger import wiring
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, size: str = "") -> SafeString:
+    """Return an icon of static/icons.svg; `size` is "", "s" or "l"."""
+    css = f"i {size}".strip()
+    return format_html('<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>', css, static("icons.svg"), name)
+
+
+@register.filter
+def money(minor: int | None, currency: str) -> str:
+    """Return an amount in minor units as people read it, such as "€480.00"; nothing for no amount."""
+    return "" if minor is None else str(wiring.plugged("BACKSTOP_MONEY")(minor, currency))
+
+
+@register.filter
+def initials(name: Any) -> str:
+    """Return at most two characters that stand for a person's name: "support3" gives "S3"."""
+    text = str(name)
+    last = next((character for character in reversed(text) if character.isalnum()), "")
+    return (text[:1] + (last if len(text) > 1 else "")).upper()
