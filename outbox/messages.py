@@ -1,7 +1,27 @@
-"""The verbs of a message: enqueue, claim, begin_send, settle, reschedule and the rest, one SQL statement each."""
+"""Writing a message with its cause, in the transaction of the cause."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.conf import settings
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from outbox import handlers
+
+MAX_ATTEMPTS = 30  # with the back-off of outbox/backoff.py: about ten hours of a provider that is down
+GIVE_UP_AFTER = timedelta(hours=48)
+
+LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
+INSERT = """
+INSERT INTO public.outbox_message (uid, topic, destination, aggregate, dedupe_key, subject, thread, ai_message_id, call_index,
+    payload, steps, api_version, repeat, max_attempts, give_up_at)
+VALUES (%(uid)s, %(topic)s, %(destination)s, %(aggregate)s, %(dedupe_key)s, %(subject)s, %(thread)s, %(ai_message_id)s,
+    %(call_index)s, %(payload)s, %(steps)s, %(api_version)s, %(repeat)s, %(max_attempts)s, now() + %(give_up_after)s)
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -12,3 +32,36 @@ class Cause:
     ai_message_id: str | None = None
     call_index: int | None = None
     subject: int | None = None
+
+
+def enqueue(
+    conn: Connection[Any], *, topic: str, aggregate: str, dedupe_key: str, payload: Mapping[str, Any], cause: Cause
+) -> UUID:
+    """Promise an external effect in the caller's transaction and return the message's uid; nothing is fetched.
+
+    A fact that was promised before raises UniqueViolation of `outbox_message_once`. The aggregate's lock makes the
+    order of ids the order of commits, which is what keeps its messages in order.
+    """
+    handler, uid = handlers.find(topic), uuid4()
+    conn.execute(LOCK, (aggregate,))
+    conn.execute(
+        INSERT,
+        {
+            "uid": uid,
+            "topic": topic,
+            "destination": handler.destination,
+            "aggregate": aggregate,
+            "dedupe_key": dedupe_key,
+            "subject": cause.subject,
+            "thread": cause.thread,
+            "ai_message_id": cause.ai_message_id,
+            "call_index": cause.call_index,
+            "payload": Jsonb(dict(payload)),
+            "steps": Jsonb(handlers.frozen(handler, payload=payload, uid=uid)),
+            "api_version": settings.STRIPE_API_VERSION,
+            "repeat": handler.repeat,
+            "max_attempts": MAX_ATTEMPTS,
+            "give_up_after": GIVE_UP_AFTER,
+        },
+    )
+    return uid

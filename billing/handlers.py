@@ -1,0 +1,101 @@
+"""The outbox topics of billing: what is sent for a charge and for a refund, and what each outcome does."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from billing import money, settlements
+from outbox.handlers import Handler, Step
+from outbox.outcomes import Outcome
+
+Payload = Mapping[str, Any]
+
+
+def charge_steps(charge: Payload, uid: UUID) -> list[Step]:
+    """Return create and confirm. Creating moves no money, and a PaymentIntent takes it once at most, so either may be renewed."""
+    amount, currency = money.to_provider(charge["amount_minor"], charge["currency"])
+    create = {
+        "amount": amount,
+        "currency": currency,
+        "customer": charge["provider_customer_id"],
+        "payment_method": charge["provider_payment_method"],
+        "payment_method_types": ["card"],
+        "metadata": {"backstop_uid": str(uid), "invoice": str(charge["invoice_id"])},
+    }
+    return [
+        Step(name="create", path="/v1/payment_intents", params=create, renewable=True),
+        Step(name="confirm", path="/v1/payment_intents/{provider_id}/confirm", params={"off_session": True}, renewable=True),
+    ]
+
+
+def refund_steps(refund: Payload, uid: UUID) -> list[Step]:
+    """Return the one request of a refund. It moves money each time it is executed: its key is never renewed."""
+    amount, _ = money.to_provider(refund["amount_minor"], refund["currency"])
+    params = {
+        "payment_intent": refund["provider_payment_id"],
+        "amount": amount,
+        "metadata": {"backstop_uid": str(uid), "refund": str(refund["refund_id"])},
+    }
+    return [Step(name="refund", path="/v1/refunds", params=params)]
+
+
+def settle_charge(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
+    """Apply a charge's final outcome to its invoice."""
+    charge = message["payload"]
+    if outcome.kind == "succeeded":
+        settlements.charge_succeeded(conn, charge=charge, provider_payment_id=message["provider_id"])
+    elif outcome.kind == "rejected":
+        settlements.charge_rejected(conn, charge=charge)
+    elif outcome.kind == "cancelled":
+        settlements.charge_withdrawn(conn, charge=charge)
+
+
+def settle_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
+    """Apply a refund's final outcome to the refund and its payment."""
+    refund = message["payload"]
+    if outcome.kind == "succeeded":
+        settlements.refund_succeeded(conn, refund=refund, provider_refund_id=message["provider_id"])
+    elif outcome.kind == "rejected":
+        settlements.refund_rejected(conn, refund=refund, provider_refund_id=message["provider_id"])
+    elif outcome.kind == "cancelled":
+        settlements.refund_withdrawn(conn, refund=refund)
+
+
+def charge_sentence(charge: Payload) -> str:
+    """Return the charge in words."""
+    return f"Charge {_amount(charge)} to {_card(charge)} for invoice {charge['invoice_id']}"
+
+
+def refund_sentence(refund: Payload) -> str:
+    """Return the refund in words."""
+    return f"Refund {_amount(refund)} to {_card(refund)} for invoice {refund['invoice_id']}"
+
+
+def _amount(payload: Payload) -> str:
+    return money.format(payload["amount_minor"], payload["currency"])
+
+
+def _card(payload: Payload) -> str:
+    return f"the card ending in {payload['card_last4']}" if payload.get("card_last4") else "the card on file"
+
+
+HANDLERS = (
+    Handler(
+        topic="payment.charge",
+        destination="stripe",
+        repeat="keyed",
+        steps=charge_steps,
+        settle=settle_charge,
+        sentence=charge_sentence,
+    ),
+    Handler(
+        topic="payment.refund",
+        destination="stripe",
+        repeat="keyed",
+        steps=refund_steps,
+        settle=settle_refund,
+        sentence=refund_sentence,
+    ),
+)

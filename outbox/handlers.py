@@ -1,0 +1,61 @@
+"""What a domain declares for each topic: the requests that a message becomes, and what its outcome does."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from psycopg import Connection
+
+from ledger import wiring
+from outbox.outcomes import Outcome
+
+# keyed: an idempotency key makes a repeat safe while the provider keeps it · harmless: repeat as often as you like ·
+# never: an unknown outcome waits for a person.
+Repeat = Literal["keyed", "harmless", "never"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One request. `{provider_id}` in the path stands for the id that an earlier step's answer gave."""
+
+    name: str
+    method: Literal["POST"] = "POST"
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)  # text, integers, booleans, and mappings of them
+    renewable: bool = False  # a new key can never move money twice: the step moves none, or its object moves it once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handler:
+    """One topic. `settle` runs inside the settling transaction, for a final outcome only, and must be idempotent."""
+
+    topic: str
+    destination: str
+    repeat: Repeat
+    steps: Callable[[Mapping[str, Any], UUID], list[Step]]
+    settle: Callable[..., None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
+    sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"
+
+
+class UnknownTopic(LookupError):
+    """No handler is declared for the topic."""
+
+
+def find(topic: str) -> Handler:
+    """Return the handler of a topic; raise UnknownTopic."""
+    for handler in wiring.plugged("BACKSTOP_OUTBOX_HANDLERS"):
+        if handler.topic == topic:
+            found: Handler = handler
+            return found
+    raise UnknownTopic(topic)
+
+
+def frozen(handler: Handler, *, payload: Mapping[str, Any], uid: UUID) -> list[dict[str, Any]]:
+    """Return the requests as the message keeps them, each with its idempotency key."""
+    return [asdict(step) | {"key": f"{uid}:{step.name}"} for step in handler.steps(payload, uid)]
+
+
+def settle(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
+    """Apply the domain's effect of a final outcome."""
+    find(message["topic"]).settle(conn, message=message, outcome=outcome)
