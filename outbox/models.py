@@ -40,6 +40,7 @@ class Message(models.Model):
     api_version = models.TextField(default="", db_default="")
     repeat = models.TextField(choices=Repeat.choices)
     state = models.TextField(choices=State.choices, default=State.READY, db_default=State.READY)
+    claimed_from = models.TextField(null=True)  # the state before the lease: where an unsent message goes back to
     step = models.IntegerField(default=0, db_default=0)  # index into steps: the next to send
     provider_id = models.TextField(null=True)
     provider_status = models.TextField(null=True)
@@ -58,25 +59,38 @@ class Message(models.Model):
     leased_until = models.DateTimeField(null=True)
     sending_at = models.DateTimeField(null=True)  # written before each call: no answer after it means unknown
     first_sent_at = models.DateTimeField(null=True)
-    key_deadline = models.DateTimeField(null=True)  # re-send with the same key until then
+    key_deadline = models.DateTimeField(null=True)  # re-send with the same key until then; null: not sent with it yet
+    key_generation = models.IntegerField(default=1, db_default=1)  # of the current step's key
     created_at = models.DateTimeField(db_default=Now())
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["dedupe_key"], name="outbox_message_once"),
-            models.UniqueConstraint(fields=["aggregate"], condition=models.Q(state="leased"), name="outbox_message_one_in_flight"),
+            models.UniqueConstraint(
+                fields=["aggregate"], condition=models.Q(state="leased"), name="outbox_message_one_in_flight"
+            ),
             models.CheckConstraint(
                 name="outbox_message_state_known",
                 condition=models.Q(
                     state__in=["ready", "leased", "accepted", "uncertain", "succeeded", "rejected", "dead", "cancelled"]
                 ),
             ),
-            models.CheckConstraint(name="outbox_message_repeat_known", condition=models.Q(repeat__in=["keyed", "harmless", "never"])),
+            models.CheckConstraint(
+                name="outbox_message_repeat_known", condition=models.Q(repeat__in=["keyed", "harmless", "never"])
+            ),
             models.CheckConstraint(
                 name="outbox_message_leased_has_lease",
-                condition=models.Q(state="leased", lease_token__isnull=False, leased_until__isnull=False)
-                | (~models.Q(state="leased") & models.Q(lease_token__isnull=True, leased_until__isnull=True)),
+                condition=models.Q(
+                    state="leased",
+                    lease_token__isnull=False,
+                    leased_until__isnull=False,
+                    claimed_from__in=["ready", "accepted", "uncertain"],
+                )
+                | (
+                    ~models.Q(state="leased")
+                    & models.Q(lease_token__isnull=True, leased_until__isnull=True, claimed_from__isnull=True)
+                ),
             ),
             models.CheckConstraint(
                 name="outbox_message_final_is_finished",
@@ -90,7 +104,9 @@ class Message(models.Model):
         indexes = [
             # claim: the oldest due message
             models.Index(
-                fields=["next_attempt_at", "id"], condition=models.Q(state__in=["ready", "uncertain", "accepted"]), name="outbox_message_due"
+                fields=["next_attempt_at", "id"],
+                condition=models.Q(state__in=["ready", "uncertain", "accepted"]),
+                name="outbox_message_due",
             ),
             # claim: is an older message of this aggregate unfinished?
             models.Index(
@@ -102,7 +118,9 @@ class Message(models.Model):
             models.Index(fields=["leased_until"], condition=models.Q(state="leased"), name="outbox_message_leased"),
             models.Index(fields=["thread", "ai_message_id"], name="outbox_message_of_batch"),
             models.Index(fields=["subject", "id"], name="outbox_message_of_subject"),
-            models.Index(fields=["provider_id"], condition=models.Q(provider_id__isnull=False), name="outbox_message_at_provider"),
+            models.Index(
+                fields=["provider_id"], condition=models.Q(provider_id__isnull=False), name="outbox_message_at_provider"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -151,7 +169,9 @@ class WebhookEvent(models.Model):
     class Meta:
         db_table = "outbox_webhook_event"
         indexes = [
-            models.Index(fields=["received_at"], condition=models.Q(processed_at__isnull=True), name="outbox_webhook_unprocessed"),
+            models.Index(
+                fields=["received_at"], condition=models.Q(processed_at__isnull=True), name="outbox_webhook_unprocessed"
+            ),
             models.Index(fields=["object_id", "type"], name="outbox_webhook_of_object"),
         ]
 
