@@ -1,0 +1,125 @@
+"""Where an external effect stands, as every page draws it: Queued → Sent → Confirmed, and each other end. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from outbox.models import Message
+
+State = Literal["queued", "sent", "confirmed", "failed", "uncertain", "held"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One station of the line. `at` is None when its time is not known or it has not come."""
+
+    place: Literal["done", "now", "todo"]
+    state: str
+    icon: str
+    word: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fate:
+    """The state with its word and icon, the line, and a sentence when there is something to know."""
+
+    state: State
+    word: str
+    icon: str
+    steps: tuple[Step, ...]
+    note: str = ""
+    next_check_at: datetime | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Return whether the state is final."""
+        return self.state in ("confirmed", "failed") or self.word == "Withdrawn"
+
+
+UNCERTAIN = "The provider did not answer. It is being looked up; please do not ask for it again."
+DEAD = "A person has to look at this. Please do not ask for it again."
+UNREACHED = "The provider could not be reached. Nothing was sent yet."
+
+
+def fate(message: Message) -> Fate:
+    """Return where the message's effect stands."""
+    make = {
+        Message.State.SUCCEEDED: _confirmed,
+        Message.State.REJECTED: _refused,
+        Message.State.UNCERTAIN: _uncertain,
+        Message.State.DEAD: _dead,
+        Message.State.CANCELLED: _withdrawn,
+    }.get(Message.State(message.state))
+    if make:
+        return make(message)
+    return _sent(message) if message.first_sent_at else _queued(message)
+
+
+def _done(word: str, at: datetime | None) -> Step:
+    return Step(place="done", state="", icon="check", word=word, at=at)
+
+
+def _now(state: str, icon: str, word: str, at: datetime | None) -> Step:
+    return Step(place="now", state=state, icon=icon, word=word, at=at)
+
+
+def _todo(word: str) -> Step:
+    return Step(place="todo", state="", icon="circle-dashed", word=word)
+
+
+def _gone(message: Message) -> tuple[Step, ...]:
+    """Return the stations that lie behind a message that was sent, or was not."""
+    queued = _done("Queued", message.created_at)
+    return (queued, _done("Sent", message.first_sent_at)) if message.first_sent_at else (queued,)
+
+
+def _queued(message: Message) -> Fate:
+    steps = (_now("queued", "clock", "Queued", message.created_at), _todo("Sent"), _todo("Confirmed"))
+    tried = message.attempts > 0 and message.state == Message.State.READY
+    return Fate(
+        state="queued",
+        word="Queued",
+        icon="clock",
+        steps=steps,
+        note=UNREACHED if tried else "",
+        next_check_at=message.next_attempt_at if tried else None,
+    )
+
+
+def _sent(message: Message) -> Fate:
+    steps = (_done("Queued", message.created_at), _now("sent", "send", "Sent", message.first_sent_at), _todo("Confirmed"))
+    return Fate(state="sent", word="Sent", icon="send", steps=steps)
+
+
+def _confirmed(message: Message) -> Fate:
+    steps = (*_gone(message), _now("confirmed", "check-check", "Confirmed", message.finished_at))
+    return Fate(state="confirmed", word="Confirmed", icon="check-check", steps=steps)
+
+
+def _refused(message: Message) -> Fate:
+    why = (message.refusal or "").replace("_", " ")
+    steps = (*_gone(message), _now("failed", "ban", f"Refused: {why}" if why else "Refused", message.finished_at))
+    return Fate(state="failed", word="Refused", icon="ban", steps=steps, note="The provider said no. No money moved.")
+
+
+def _uncertain(message: Message) -> Fate:
+    steps = (*_gone(message), _now("uncertain", "circle-question-mark", "No answer", message.sending_at))
+    return Fate(
+        state="uncertain",
+        word="Uncertain",
+        icon="circle-question-mark",
+        steps=steps,
+        note=UNCERTAIN,
+        next_check_at=message.next_attempt_at,
+    )
+
+
+def _dead(message: Message) -> Fate:
+    steps = (*_gone(message), _now("held", "hand", "Needs a person", None))
+    return Fate(state="held", word="Needs a person", icon="hand", steps=steps, note=DEAD)
+
+
+def _withdrawn(message: Message) -> Fate:
+    steps = (_done("Queued", message.created_at), _now("queued", "x", "Withdrawn", message.finished_at))
+    return Fate(state="queued", word="Withdrawn", icon="x", steps=steps, note="Taken back before it was sent. No money moved.")
