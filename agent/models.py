@@ -42,6 +42,7 @@ class Thread(models.Model):
     sweeps = models.IntegerField(default=0, db_default=0)  # drives by the sweeper without progress
     next_sweep_at = models.DateTimeField(db_default=Now())
     stop_requested_at = models.DateTimeField(null=True)
+    stop_requested_by = models.BigIntegerField(null=True)
     progressed_at = models.DateTimeField(db_default=Now())
 
     class Meta:

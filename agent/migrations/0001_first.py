@@ -110,6 +110,7 @@ class Migration(migrations.Migration):
                 ('sweeps', models.IntegerField(db_default=0, default=0)),
                 ('next_sweep_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('stop_requested_at', models.DateTimeField(null=True)),
+                ('stop_requested_by', models.BigIntegerField(null=True)),
                 ('progressed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
