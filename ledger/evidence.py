@@ -1,0 +1,244 @@
+"""Attempts as pages show them: each call with what it asked, what the model was told, and what really happened."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from psycopg import errors
+
+from ledger import diffs, marks, sentences
+from ledger.models import Attempt, AttemptOutcome, RowChange
+
+MOST = 30  # attempts on one page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Why the failing call failed, in the database's words: reviewers and admins only."""
+
+    sqlstate: str
+    sqlstate_name: str
+    constraint: str
+    table: str
+    statement: str
+    statement_number: int | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of an attempt."""
+
+    index: int
+    id: str
+    tool: str
+    arguments: Any
+    fate: str  # a key of marks.CALLS
+    told: str
+    reason: str  # the sentence of its problem or verdict
+    fault: Fault | None
+    changes: list[diffs.Record]
+
+    @property
+    def number(self) -> int:
+        """Return its place as people count."""
+        return self.index + 1
+
+    @property
+    def mark(self) -> marks.Mark:
+        """Return its state, icon and word."""
+        return marks.of_call(self.fate)
+
+    @cached_property
+    def sentence(self) -> str:
+        """Return what it asked for."""
+        return sentences.proposed(tool=self.tool, arguments=self.arguments)
+
+    @property
+    def raw(self) -> str:
+        """Return its arguments as JSON."""
+        return json.dumps(self.arguments, indent=2, ensure_ascii=False)
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """Return its arguments with labels, amounts in words."""
+        given = self.arguments if isinstance(self.arguments, dict) else {}
+        return [(diffs.label(name), _value(name, given)) for name in given if name not in diffs.UNSAID]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One attempt with its outcome, if it has one. A crash may have lost the attempt's own row, never its outcome."""
+
+    attempt: Attempt | None
+    outcome: AttemptOutcome | None
+    calls: list[Call]
+    number: int = 0
+
+    @property
+    def row(self) -> Any:
+        """Return the row that says which batch this is: the attempt's, else the outcome's."""
+        return self.attempt or self.outcome
+
+    @property
+    def id(self) -> UUID:
+        """Return the attempt's id."""
+        found: UUID = self.attempt.id if self.attempt else self.row.attempt_id
+        return found
+
+    @property
+    def at(self) -> datetime:
+        """Return when it began, or ended if that is all that is known."""
+        found: datetime = self.attempt.opened_at if self.attempt else self.row.closed_at
+        return found
+
+    @property
+    def result(self) -> str:
+        """Return the outcome's name, empty while there is none."""
+        return self.outcome.outcome if self.outcome else ""
+
+    @property
+    def mark(self) -> marks.Mark:
+        """Return its state, icon and word."""
+        return marks.of_attempt(self.result or None)
+
+    @property
+    def failing(self) -> Call | None:
+        """Return the one call that caused the rollback."""
+        return next((call for call in self.calls if call.fate in ("failed", "invalid")), None)
+
+    @property
+    def rows_undone(self) -> int:
+        """Return how many row changes were rolled back and kept as evidence."""
+        return 0 if self.result == "committed" else sum(len(call.changes) for call in self.calls)
+
+    @property
+    def tools(self) -> str:
+        """Return the tools of its calls, in order."""
+        return ", ".join(call.tool for call in self.calls)
+
+    @cached_property
+    def amount(self) -> str:
+        """Return the largest amount among its calls."""
+        found = [amount for call in self.calls if (amount := sentences.amount(tool=call.tool, arguments=call.arguments))]
+        return sentences.money(*max(found)) if found else ""
+
+
+def of_thread(thread: UUID, *, since: datetime | None = None, until: datetime | None = None) -> list[Evidence]:
+    """Return the newest attempts of a thread in that time, numbered from the oldest, newest first."""
+    started = Attempt.objects.filter(thread=thread)
+    ended = AttemptOutcome.objects.filter(thread=thread)
+    if since:
+        started, ended = started.filter(opened_at__gte=since), ended.filter(closed_at__gte=since)
+    if until:
+        started, ended = started.filter(opened_at__lt=until), ended.filter(closed_at__lt=until)
+    found = assemble(started.order_by("-opened_at")[:MOST], ended.order_by("-closed_at")[:MOST])
+    oldest_first = sorted(found, key=lambda item: item.at)
+    return [
+        Evidence(attempt=item.attempt, outcome=item.outcome, calls=item.calls, number=number)
+        for number, item in enumerate(oldest_first, start=1)
+    ][::-1]
+
+
+def one(attempt_id: UUID) -> Evidence | None:
+    """Return one attempt, or None."""
+    found = assemble(Attempt.objects.filter(id=attempt_id), AttemptOutcome.objects.filter(attempt_id=attempt_id))
+    return found[0] if found else None
+
+
+def assemble(attempts: Iterable[Attempt], outcomes: Iterable[AttemptOutcome], *, changes: bool = True) -> list[Evidence]:
+    """Return attempts and outcomes joined by id, in the order given; their committed changes with one more query."""
+    started = {attempt.id: attempt for attempt in attempts}
+    ended = {outcome.attempt_id: outcome for outcome in outcomes}
+    committed = [key for key, outcome in ended.items() if outcome.outcome == "committed"]
+    changed = _committed_changes(committed) if changes and committed else {}
+    return [
+        _evidence(started.get(key), ended.get(key), changed.get(key))
+        for key in [*started, *(key for key in ended if key not in started)]
+    ]
+
+
+def _committed_changes(ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+    found: dict[UUID, list[dict[str, Any]]] = {}
+    rows = RowChange.objects.filter(attempt_id__in=ids).order_by("id")
+    for row in rows.values("attempt_id", "call_index", "table_name", "operation", "before", "after"):
+        found.setdefault(row["attempt_id"], []).append(row)
+    return found
+
+
+def _evidence(attempt: Attempt | None, outcome: AttemptOutcome | None, committed: list[Any] | None) -> Evidence:
+    asked = (attempt.calls if attempt else None) or (outcome.calls if outcome else None) or []
+    changed = (committed if committed is not None else outcome.undone if outcome else None) or []
+    return Evidence(attempt=attempt, outcome=outcome, calls=[_call(call, outcome=outcome, changed=changed) for call in asked])
+
+
+def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: list[Any]) -> Call:
+    index = call["index"]
+    told = _first(outcome.told if outcome else None, index)
+    problem = _first(outcome.problems if outcome else None, index)
+    failing = outcome is not None and outcome.failed_call == index
+    return Call(
+        index=index,
+        id=call.get("id") or "",
+        tool=call.get("tool") or "",
+        arguments=call.get("arguments"),
+        fate=_fate(index, outcome=outcome, told=told, problem=problem),
+        told=told.get("text", ""),
+        reason=problem.get("sentence", ""),
+        fault=_fault(outcome) if outcome and failing else None,
+        changes=diffs.records((row for row in changed if row["call_index"] == index), money=sentences.money),
+    )
+
+
+def _value(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return an argument as people read it, an amount with the call's currency."""
+    given, currency = arguments[name], arguments.get("currency")
+    if name.endswith("_minor") and isinstance(given, int) and isinstance(currency, str):
+        return sentences.money(given, currency)
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def _first(rows: Sequence[Mapping[str, Any]] | None, index: int) -> Mapping[str, Any]:
+    return next((row for row in rows or () if row.get("call_index") == index), {})
+
+
+def _fate(index: int, *, outcome: AttemptOutcome | None, told: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
+    """Return what became of a call: as the model was told, else as the outcome says."""
+    if outcome is None:
+        return "never_ran"
+    if outcome.outcome == "refused" and problem:
+        return "invalid"
+    if told.get("status") in marks.CALLS:
+        return str(told["status"])
+    if outcome.outcome == "committed":
+        return "applied"
+    if outcome.outcome == "held":
+        return "held" if problem else "waits"
+    if outcome.failed_call is None or index > outcome.failed_call:
+        return "never_ran"
+    return "failed" if index == outcome.failed_call else "undone"
+
+
+def _fault(outcome: AttemptOutcome) -> Fault:
+    return Fault(
+        sqlstate=outcome.sqlstate or "",
+        sqlstate_name=sqlstate_name(outcome.sqlstate),
+        constraint=outcome.constraint_name or "",
+        table=outcome.table_name or "",
+        statement=outcome.failed_statement or "",
+        statement_number=outcome.statement_number,
+        detail=outcome.detail or "",
+    )
+
+
+def sqlstate_name(code: str | None) -> str:
+    """Return the condition's name: "23514" is "check_violation"."""
+    try:
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", errors.lookup(code or "").__name__).lower()
+    except KeyError:
+        return ""
