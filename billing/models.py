@@ -36,7 +36,7 @@ class Customer(models.Model):
 class CreditAccount(models.Model):
     """A customer's credit balance; its last entry says the same (checked by a deferred trigger)."""
 
-    customer = models.OneToOneField(Customer, on_delete=models.PROTECT, primary_key=True, related_name="credit")
+    customer = models.OneToOneField(Customer, on_delete=models.PROTECT, db_constraint=False, primary_key=True, related_name="credit")
     currency = models.TextField()
     balance_minor = models.BigIntegerField(default=0, db_default=0)
     entries = models.BigIntegerField(default=0, db_default=0)

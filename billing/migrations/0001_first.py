@@ -98,7 +98,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='CreditAccount',
             fields=[
-                ('customer', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='credit', serialize=False, to='billing.customer')),
+                ('customer', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='credit', serialize=False, to='billing.customer')),
                 ('currency', models.TextField()),
                 ('balance_minor', models.BigIntegerField(db_default=0, default=0)),
                 ('entries', models.BigIntegerField(db_default=0, default=0)),
