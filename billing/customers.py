@@ -1,5 +1,6 @@
-"""The verb of a customer: look everything up that the agent may need, in one statement, bounded."""
+"""The verbs of a customer: look everything up that the agent may need, bounded; create one. One statement each."""
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from psycopg import Connection
@@ -26,6 +27,50 @@ SELECT c.id AS customer_id, c.name, c.currency, c.card_last4, a.balance_minor AS
 FROM public.billing_customer c JOIN public.billing_credit_account a ON a.customer_id = c.id
 WHERE c.id = %(customer_id)s
 """
+CREATE = """
+WITH customer AS (
+    INSERT INTO public.billing_customer
+        (name, email, currency, terms_days, provider_customer_id, provider_payment_method, card_last4)
+    VALUES (%(name)s, %(email)s, %(currency)s, %(terms_days)s, %(provider_customer_id)s, %(provider_payment_method)s, %(card_last4)s)
+    RETURNING id, currency
+), account AS (
+    INSERT INTO public.billing_credit_account (customer_id, currency, balance_minor, entries)
+    SELECT id, currency, %(opening_minor)s, CASE WHEN %(opening_minor)s = 0 THEN 0 ELSE 1 END FROM customer
+), entry AS (
+    INSERT INTO public.billing_credit_entry (customer_id, number, currency, amount_minor, balance_after_minor, kind)
+    SELECT id, 1, currency, %(opening_minor)s, %(opening_minor)s, 'opening' FROM customer WHERE %(opening_minor)s <> 0
+)
+SELECT id FROM customer
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What the provider keeps of a customer: its ids, and the digits that people know the card by."""
+
+    provider_customer_id: str | None = None
+    provider_payment_method: str | None = None
+    card_last4: str | None = None
+
+
+NO_CARD = Card()
+
+
+def create(
+    conn: Connection[Any],
+    *,
+    name: str,
+    email: str,
+    currency: str,
+    opening_minor: int = 0,
+    terms_days: int = 14,
+    card: Card = NO_CARD,
+) -> int:
+    """Create a customer with a credit account and its opening balance (minor units), and return the id; as the owner."""
+    asked = {"name": name, "email": email, "currency": currency, "opening_minor": opening_minor, "terms_days": terms_days}
+    row = rows.one(conn, CREATE, asked | asdict(card))
+    assert row is not None, "an INSERT returns its row or raises"
+    return int(row["id"])
 
 
 def look_up(conn: Connection[Any], *, customer_id: int) -> dict[str, Any]:
