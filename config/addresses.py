@@ -1,4 +1,4 @@
-"""A PostgreSQL address as an entry of Django's `DATABASES`."""
+"""Addresses in the forms that Django and Celery want."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "max_idle": 300}
 
 
-def django_settings(*, url: str, pooler: str, pooled: bool = False) -> dict[str, Any]:
+def database(*, url: str, pooler: str, pooled: bool = False) -> dict[str, Any]:
     """Return one entry of `DATABASES`; an empty address gives one that cannot connect. Web processes are `pooled`."""
     parts: dict[str, Any] = dict(conninfo_to_dict(url)) if url else {}
     if pooled:
@@ -25,3 +25,10 @@ def django_settings(*, url: str, pooler: str, pooled: bool = False) -> dict[str,
         "CONN_MAX_AGE": 0 if pooled else 60,
         "DISABLE_SERVER_SIDE_CURSORS": pooler == "transaction",
     }
+
+
+def broker(url: str) -> str:
+    """Return a redis-py address as Celery's: a unix socket is written differently there."""
+    if not url.startswith("unix://"):
+        return url
+    return "redis+socket://" + url.removeprefix("unix://").replace("?db=", "?virtual_host=")

@@ -1,7 +1,27 @@
 """The Celery application. A task is a doorbell: the row it points to is the work."""
 
-from celery import Celery
+import os
+from pathlib import Path
+from typing import Any
+
+from celery import Celery, signals
 
 app = Celery("backstop")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@signals.worker_init.connect
+def refuse_to_work_unsafely(**_: Any) -> None:
+    """End a worker whose database or login is not what it must be, before it takes a task."""
+    from config import checks
+
+    checks.stop_unless_safe()
+
+
+@signals.worker_ready.connect
+@signals.beat_init.connect
+def say_ready(**_: Any) -> None:
+    """Write this process's pid where whoever started it looks, such as a health check."""
+    if file := os.environ.get("BACKSTOP_READY_FILE"):
+        Path(file).write_text(str(os.getpid()))

@@ -1,6 +1,8 @@
 """Which database login a management command runs as; everything unlisted runs as `web`."""
 
 LOGINS = {
+    "make_logins": "superuser",
+    "demo": "owner",
     "migrate": "owner",
     "grant": "owner",
     "check_invariants": "keeper",

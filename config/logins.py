@@ -18,18 +18,30 @@ def make_roles(conn: Connection[Any], *, passwords: dict[str, str]) -> None:
     """Create the five logins or set their passwords; `conn` may create roles."""
     for login in NAMES:
         known = conn.execute("SELECT 1 FROM pg_catalog.pg_roles WHERE rolname = %s", (role(login),)).fetchone()
-        verb = "ALTER" if known else "CREATE"
-        conn.execute(
-            sql.SQL(verb + " ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOBYPASSRLS PASSWORD {}").format(
-                sql.Identifier(role(login)), sql.Literal(passwords[login])
-            )
-        )
+        # Only a superuser may name the powers of a role that exists; config/checks.py refuses a login that has any.
+        verb = "ALTER ROLE {}" if known else "CREATE ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOBYPASSRLS"
+        conn.execute(sql.SQL(verb + " LOGIN PASSWORD {}").format(sql.Identifier(role(login)), sql.Literal(passwords[login])))
 
 
 def make_database(conn: Connection[Any], *, name: str, template: str | None = None) -> None:
     """Create a database that belongs to the owner login; nobody may make temporary tables in it."""
     clone = sql.SQL(" TEMPLATE {}").format(sql.Identifier(template)) if template else sql.SQL("")
     conn.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(role("owner"))) + clone)
+    open_to_logins(conn, name=name)
+
+
+def adopt_database(conn: Connection[Any]) -> None:
+    """Give the database that `conn` is in to the owner login; `conn` may create roles and owns the database."""
+    name = str(conn.info.dbname)
+    me = conn.execute("SELECT rolname, rolsuper FROM pg_catalog.pg_roles WHERE rolname = current_user").fetchone()
+    if me and not me[1]:  # whoever gives something away must be allowed to act as the receiver
+        conn.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role("owner")), sql.Identifier(me[0])))
+    conn.execute(sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(role("owner"))))
+    open_to_logins(conn, name=name)
+
+
+def open_to_logins(conn: Connection[Any], *, name: str) -> None:
+    """Let the five logins into a database, and nobody else."""
     conn.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
     for login in NAMES:
         conn.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(sql.Identifier(name), sql.Identifier(role(login))))
@@ -38,7 +50,7 @@ def make_database(conn: Connection[Any], *, name: str, template: str | None = No
 def grant(conn: Connection[Any]) -> None:
     """Apply config/logins.sql in one transaction; `conn` is the owner's."""
     with conn.transaction():
-        conn.execute(GRANTS.read_text())  # type: ignore[call-overload]  # a file of ours, not a literal
+        conn.execute(GRANTS.read_text())
 
 
 def make_partitions(conn: Connection[Any], *, ahead: int = 3) -> None:

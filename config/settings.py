@@ -7,7 +7,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
-from config import database, env, instance
+from config import addresses, env, instance
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = instance.data_directory()
@@ -90,7 +90,7 @@ DATABASE_URL = env.text("DATABASE_URL", instance.value("database", LOGIN) or "")
 if PRODUCTION and not DATABASE_URL and LOGIN != "beat":
     raise ImproperlyConfigured(f"DATABASE_URL is not set: give the address of PostgreSQL with the login {LOGIN}.")
 POOL_SIZE = env.number("BACKSTOP_POOL_SIZE", 20)
-DATABASES = {"default": database.django_settings(url=DATABASE_URL, pooler=POOLER, pooled=LOGIN == "web")}
+DATABASES = {"default": addresses.database(url=DATABASE_URL, pooler=POOLER, pooled=LOGIN == "web")}
 REDIS_URL = env.text("REDIS_URL", instance.value("broker") or (None if PRODUCTION else "redis://127.0.0.1:6379/0"))
 
 # -- people ------------------------------------------------------------------------------------

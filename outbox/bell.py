@@ -4,6 +4,7 @@ from typing import Any
 
 import structlog
 from celery import current_app
+from kombu.exceptions import OperationalError
 
 log = structlog.get_logger()
 
@@ -12,7 +13,7 @@ def ring(task: str, *arguments: Any) -> bool:
     """Send the named task and return whether the broker took it; call it after COMMIT only."""
     try:
         current_app.send_task(task, args=arguments, expires=30, retry=False, ignore_result=True)
-    except (OSError, current_app.connection_for_write().transport.connection_errors) as error:  # type: ignore[misc]
+    except (OSError, OperationalError) as error:
         log.warning("outbox.bell.unheard", task=task, error=type(error).__name__)
         return False
     return True

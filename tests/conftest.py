@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from tests import databases, plugin
+
+if TYPE_CHECKING:
+    from tests.agent.batches import Desk
 
 Connection = psycopg.Connection[Any]
 
@@ -74,3 +78,19 @@ def outbox(connect: Callable[[str], Connection]) -> Connection:
 def keeper(connect: Callable[[str], Connection]) -> Connection:
     """Return a connection as keeper."""
     return connect("keeper")
+
+
+@pytest.fixture
+def agent_pool(database: None) -> "Iterator[ConnectionPool[Connection]]":
+    """Return a pool of connections as agent."""
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1, max_size=8) as pool:
+        yield pool
+
+
+@pytest.fixture
+def desk(agent_pool: "ConnectionPool[Connection]", owner: Connection) -> "Desk":
+    """Return a customer with €50.00 of credit, and a thread held with fence 1."""
+    from tests.agent.batches import Desk, hold_thread, make_customer
+
+    return Desk(pool=agent_pool, owner=owner, customer=make_customer(owner, credit_minor=5000), thread=hold_thread(owner))

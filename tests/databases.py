@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from config import logins
 

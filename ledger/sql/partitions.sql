@@ -2,18 +2,19 @@
 CREATE FUNCTION public.ledger_make_partitions(ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    parent regclass;
+    parent name;
+    child text;
     month date;
     made integer := 0;
 BEGIN
-    FOR parent IN SELECT partrelid FROM pg_partitioned_table t JOIN pg_class c ON c.oid = t.partrelid
+    FOR parent IN SELECT c.relname FROM pg_partitioned_table t JOIN pg_class c ON c.oid = t.partrelid
                   WHERE c.relnamespace = 'public'::regnamespace ORDER BY c.relname LOOP
         FOR step IN 0..ahead LOOP
             month := date_trunc('month', timezone('UTC', now()) + make_interval(months => step))::date;
-            IF to_regclass(format('public.%I', parent::text || to_char(month, '"_y"YYYY"m"MM'))) IS NULL THEN
-                EXECUTE format('CREATE TABLE public.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
-                               replace(parent::text, 'public.', '') || to_char(month, '"_y"YYYY"m"MM'), parent,
-                               month::timestamp AT TIME ZONE 'UTC',
+            child := parent || to_char(month, '"_y"YYYY"m"MM');
+            IF to_regclass(format('public.%I', child)) IS NULL THEN
+                EXECUTE format('CREATE TABLE public.%I PARTITION OF public.%I FOR VALUES FROM (%L) TO (%L)',
+                               child, parent, month::timestamp AT TIME ZONE 'UTC',
                                (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
                 made := made + 1;
             END IF;

@@ -59,14 +59,18 @@ def test_it_refuses_what_a_login_may_not_do(connect: Callable[[str], Any], login
 
 
 def test_it_shows_an_agent_one_customer_only(owner: Any, agent: Any) -> None:
-    owner.execute("INSERT INTO public.billing_customer (name, email, currency) VALUES ('A', 'a@x.test', 'EUR'), ('B', 'b@x.test', 'EUR')")
+    owner.execute(
+        "INSERT INTO public.billing_customer (name, email, currency) VALUES ('A', 'a@x.test', 'EUR'), ('B', 'b@x.test', 'EUR')"
+    )
     assert agent.execute("SELECT name FROM public.billing_customer").fetchall() == []
     with agent.transaction():
         agent.execute("SELECT set_config('backstop.subject', '2', true)")
         assert agent.execute("SELECT name FROM public.billing_customer").fetchall() == [("B",)]
 
 
-@pytest.mark.parametrize("table", ["ledger_attempt", "billing_credit_entry", "escalations_decision", "outbox_delivery", "agent_policy"])
+@pytest.mark.parametrize(
+    "table", ["ledger_attempt", "billing_credit_entry", "escalations_decision", "outbox_delivery", "agent_policy"]
+)
 def test_it_keeps_evidence_from_the_owner_too(owner: Any, table: str) -> None:
     for statement in (f"DELETE FROM public.{table}", f"TRUNCATE public.{table} CASCADE"):
         with pytest.raises(errors.InsufficientPrivilege):

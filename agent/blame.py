@@ -1,0 +1,106 @@
+"""After a failure: which call and statement it was, what the earlier calls had changed, and who deals with it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import Connection, sql
+from psycopg.pq import TransactionStatus
+
+from agent.failures import Kind, Phase, classify
+from agent.trace import Trace
+from agent.validation import ValidCall
+from ledger import changes
+from ledger.attempts import Attempt, Failure
+
+Row = dict[str, Any]
+
+
+class Swallowed(Exception):
+    """A tool went on after a database error: nothing of the batch was applied, and the tool is named."""
+
+
+class Failed(Exception):
+    """A batch was rolled back, whole."""
+
+    def __init__(self, *, kind: Kind, phase: Phase, cause: BaseException, failure: Failure, undone: list[Row] | None) -> None:
+        super().__init__(f"{kind} in {phase}: {type(cause).__name__}")
+        self.kind, self.phase, self.cause, self.failure, self.undone = kind, phase, cause, failure, undone
+
+
+def savepoint(verb: str, index: int) -> sql.Composed:
+    """Return a savepoint statement for the call of this index."""
+    return sql.SQL(verb + " {}").format(sql.Identifier(f"call_{index}"))
+
+
+def failure(conn: Connection[Any], attempt: Attempt, *, trace: Trace, calls: Sequence[ValidCall], error: Exception) -> Failed:
+    """Roll the transaction back and return what happened. The connection is outside pipeline mode."""
+    cause = _cause(trace, error)
+    phase = trace.failed.phase if trace.failed else trace.phase
+    call, undone = _roll_back(conn, attempt, phase=phase, trace=trace, calls=calls)
+    return Failed(
+        kind=classify(phase=phase, error=cause),
+        phase=phase,
+        cause=cause,
+        failure=_describe(trace, cause=cause, call=call, swallowed=isinstance(error, Swallowed)),
+        undone=undone,
+    )
+
+
+def _cause(trace: Trace, error: Exception) -> BaseException:
+    """Return the database's own error when there is one; it wins over what a tool raised later."""
+    for candidate in (trace.error, error):
+        if isinstance(candidate, psycopg.Error) and candidate.sqlstate:
+            return candidate
+    return trace.error or error
+
+
+def _roll_back(
+    conn: Connection[Any], attempt: Attempt, *, phase: Phase, trace: Trace, calls: Sequence[ValidCall]
+) -> tuple[int | None, list[Row] | None]:
+    """Return the failed call and the changes of those before it, and leave the connection idle."""
+    told_by_trace = trace.failed.call if trace.failed else trace.call
+    try:
+        if conn.info.transaction_status is TransactionStatus.IDLE or phase is Phase.BEGIN:
+            _leave(conn)
+            return told_by_trace, None
+        # A tool that raised by itself left the transaction usable: then its own changes can be read too.
+        usable = conn.info.transaction_status is TransactionStatus.INTRANS
+        undone = changes.of_attempt(conn, attempt_id=attempt.id) if usable else None
+        call = _innermost(conn, calls=calls)
+        if undone is None and call is not None:
+            undone = changes.of_attempt(conn, attempt_id=attempt.id)
+        _leave(conn)
+        return (told_by_trace if call is None else call), undone
+    except psycopg.Error:
+        return told_by_trace, None  # the connection is gone, and the transaction with it
+
+
+def _leave(conn: Connection[Any]) -> None:
+    if conn.info.transaction_status is not TransactionStatus.IDLE:
+        conn.execute("ROLLBACK")
+
+
+def _innermost(conn: Connection[Any], *, calls: Sequence[ValidCall]) -> int | None:
+    """Return the call whose savepoint still exists: released ones are gone, later ones were never made."""
+    for call in reversed(calls):
+        try:
+            conn.execute(savepoint("ROLLBACK TO SAVEPOINT", call.index))
+        except psycopg.errors.InvalidSavepointSpecification:
+            continue
+        return call.index
+    return None
+
+
+def _describe(trace: Trace, *, cause: BaseException, call: int | None, swallowed: bool) -> Failure:
+    diag = cause.diag if isinstance(cause, psycopg.Error) else None
+    detail = str(cause).split("\n")[0][:500]
+    return Failure(
+        call=call,
+        statement=trace.failed.text[:2000] if trace.failed else None,
+        statement_number=trace.failed.number if trace.failed else None,
+        sqlstate=cause.sqlstate if isinstance(cause, psycopg.Error) else None,
+        constraint=diag.constraint_name if diag else None,
+        table=diag.table_name if diag else None,
+        detail=f"{type(cause).__name__}: {detail}" + (" (the tool went on after it)" if swallowed else ""),
+    )

@@ -1,0 +1,57 @@
+"""The classifier is total: every class of psycopg's errors, in every phase, has one of four owners."""
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg_pool import PoolTimeout
+
+from agent.failures import Kind, Phase, classify
+from ledger.refusals import Refusal
+
+EVERY = sorted(
+    {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, psycopg.Error)},
+    key=lambda kind: kind.__name__,
+)
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
+def test_it_knows_every_database_error(kind: type[psycopg.Error], phase: Phase) -> None:
+    assert classify(phase=phase, error=kind("x")) in Kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "expected"),
+    [
+        (errors.UniqueViolation, Phase.CALL, Kind.MODEL),
+        (errors.CheckViolation, Phase.CALL, Kind.MODEL),
+        (errors.NumericValueOutOfRange, Phase.CALL, Kind.MODEL),
+        (errors.InsufficientPrivilege, Phase.CALL, Kind.MODEL),
+        (errors.QueryCanceled, Phase.CALL, Kind.MODEL),
+        (errors.LockNotAvailable, Phase.CALL, Kind.MODEL),
+        (errors.LockNotAvailable, Phase.BEGIN, Kind.INFRASTRUCTURE),
+        (errors.QueryCanceled, Phase.COMMIT, Kind.INFRASTRUCTURE),
+        (errors.SerializationFailure, Phase.COMMIT, Kind.INFRASTRUCTURE),
+        (errors.DeadlockDetected, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.AdminShutdown, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.IdleInTransactionSessionTimeout, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.TransactionTimeout, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.ReadOnlySqlTransaction, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.TooManyConnections, Phase.BEGIN, Kind.INFRASTRUCTURE),
+        (errors.DiskFull, Phase.CALL, Kind.INFRASTRUCTURE),
+        (errors.UndefinedTable, Phase.CALL, Kind.BUG),
+        (errors.SyntaxError, Phase.CALL, Kind.BUG),
+        (errors.InFailedSqlTransaction, Phase.CALL, Kind.BUG),
+        (errors.UniqueViolation, Phase.COMMIT, Kind.BUG),
+        (psycopg.OperationalError, Phase.CALL, Kind.INFRASTRUCTURE),
+        (psycopg.InterfaceError, Phase.BEGIN, Kind.INFRASTRUCTURE),
+    ],
+)
+def test_it_gives_each_error_to_the_right_owner(kind: type[psycopg.Error], phase: Phase, expected: Kind) -> None:
+    assert classify(phase=phase, error=kind("x")) is expected
+
+
+def test_it_gives_what_is_not_a_database_error_its_owner() -> None:
+    assert classify(phase=Phase.CALL, error=Refusal("No.")) is Kind.MODEL
+    assert classify(phase=Phase.BEGIN, error=PoolTimeout("x")) is Kind.INFRASTRUCTURE
+    assert classify(phase=Phase.CALL, error=ZeroDivisionError()) is Kind.BUG

@@ -1,0 +1,228 @@
+"""The promise, on the real tools: a batch is applied wholly or not at all, and once."""
+
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from agent.batch import run_batch
+from agent.failures import Infrastructure
+from agent.leases import LeaseLost
+from agent.tools import registry
+from agent.validation import ProposedCall
+from tests.agent.batches import Desk, hold_thread, make_customer
+
+INVOICE = ("CreateInvoice", {"billing_period": "2026-09-01", "amount_minor": 4900, "currency": "EUR"})
+CHARGE = ("QueueCharge", {"billing_period": "2026-09-01", "amount_minor": 4900, "currency": "EUR"})
+
+
+def credit(amount: int) -> tuple[str, dict[str, Any]]:
+    return ("ApplyCredit", {"amount_minor": amount, "currency": "EUR"})
+
+
+def untouched(desk: Desk) -> bool:
+    """Nothing of any batch is there but the evidence that it was tried."""
+    empty = ("billing_invoice", "billing_refund", "billing_payment", "ledger_execution", "outbox_message", "agent_window")
+    return (
+        all(desk.count(table) == 0 for table in empty)
+        and desk.scalar("SELECT balance_minor FROM public.billing_credit_account WHERE customer_id = %s", desk.customer) == 5000
+        and desk.count("ledger_row_change", "attempt_id IS NOT NULL") == 0
+    )
+
+
+# -- the three tests of the original brief ---------------------------------------------------------
+
+
+def test_the_second_calls_failure_rolls_back_the_first(desk: Desk) -> None:
+    result = run_batch(desk.pool, batch=desk.batch(INVOICE, credit(60_000), CHARGE))
+    assert result.kind == "failed"
+    assert [answer.status for answer in result.answers] == ["undone", "failed", "never_ran"]
+    assert result.answers[1].text == "FAILED: The credit balance is €50.00 (5000 minor units), so €600.00 cannot be used."
+    assert untouched(desk)
+
+
+def test_a_replay_does_not_apply_twice(desk: Desk) -> None:
+    batch = desk.batch(credit(1000))
+    first, second = run_batch(desk.pool, batch=batch), run_batch(desk.pool, batch=batch)
+    assert first.answers == second.answers
+    assert (first.kind, second.kind) == ("applied", "applied")
+    assert desk.scalar("SELECT balance_minor FROM public.billing_credit_account WHERE customer_id = %s", desk.customer) == 4000
+    assert desk.count("ledger_execution") == 1
+
+
+def test_a_backend_terminated_mid_batch_leaves_the_tables_unchanged(desk: Desk, superuser: "psycopg.Connection[Any]") -> None:
+    tools = dict(registry())
+
+    def terminated(conn: Any, arguments: Any, cause: Any) -> dict[str, Any]:
+        pid = conn.execute("SELECT pg_backend_pid()").fetchone()[0]
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        return dict(tools["ApplyCredit"].run(conn, arguments, cause))
+
+    mortal = tools | {"ApplyCredit": replace(tools["ApplyCredit"], run=terminated)}
+    batch = desk.batch(INVOICE, credit(1000), CHARGE)
+    with pytest.raises(Infrastructure):
+        run_batch(desk.pool, batch=batch, tools=mortal)
+    assert untouched(desk)
+    assert desk.outcomes()[-1]["outcome"] == "infrastructure"
+    assert run_batch(desk.pool, batch=batch).kind == "applied"
+    assert (desk.count("billing_invoice"), desk.count("outbox_message"), desk.count("ledger_execution")) == (1, 1, 3)
+
+
+# -- stories ---------------------------------------------------------------------------------------
+
+
+def test_it_commits_a_corrected_batch_with_one_message(desk: Desk) -> None:
+    on_invoice = {"billing_period": "2026-09-01", "currency": "EUR"}
+    wrong = desk.batch(
+        INVOICE,
+        ("ApplyCredit", {**on_invoice, "amount_minor": 6000}),
+        ("QueueCharge", {**on_invoice, "amount_minor": 0}),
+    )
+    assert run_batch(desk.pool, batch=wrong).kind == "failed"
+    assert untouched(desk)
+    right = desk.batch(
+        INVOICE,
+        ("ApplyCredit", {**on_invoice, "amount_minor": 4000}),
+        ("QueueCharge", {**on_invoice, "amount_minor": 900}),
+    )
+    assert run_batch(desk.pool, batch=right).kind == "applied"
+    assert desk.owner.execute("SELECT status, amount_due_minor FROM public.billing_invoice").fetchall() == [
+        ("charge_queued", 900)
+    ]
+    assert desk.owner.execute("SELECT topic, state FROM public.outbox_message").fetchall() == [("payment.charge", "ready")]
+    assert desk.count("ledger_execution") == 3
+
+
+BAD = {
+    "another customer's id": {"customer_id": 999_999, "amount_minor": 100, "currency": "EUR"},
+    "a string with a stray quote": {"customer_id": "1'", "amount_minor": 100, "currency": "EUR"},
+    "a negative amount": {"amount_minor": -100, "currency": "EUR"},
+    "a date in the wrong format": {"amount_minor": 100, "currency": "EUR", "billing_period": "01.09.2026"},
+    "an unknown argument": {"amount_minor": 100, "currency": "EUR", "force": True},
+    "a number as text": {"amount_minor": "100", "currency": "EUR"},
+    "a huge number": {"amount_minor": 10**40, "currency": "EUR"},
+}
+
+
+@pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
+def test_it_runs_nothing_when_one_call_is_invalid(desk: Desk, arguments: dict[str, Any]) -> None:
+    result = run_batch(desk.pool, batch=desk.batch(INVOICE, ("ApplyCredit", arguments)))
+    assert result.kind == "refused"
+    assert [answer.status for answer in result.answers] == ["never_ran", "failed"]
+    assert untouched(desk)
+    assert desk.outcomes()[0]["outcome"] == "refused"
+
+
+def call(index: int, id: str = "", tool: str = "CreateInvoice", problem: str | None = None) -> ProposedCall:  # noqa: A002
+    return ProposedCall(index=index, id=id or f"c{index}", tool=tool, arguments={}, problem=problem)
+
+
+REFUSED = {
+    "an unknown tool": (call(0, tool="DropTables"),),
+    "truncated JSON": (call(0, problem="The arguments were cut off."),),
+    "the same id twice": (call(0, id="x"), call(1, id="x")),
+    "an empty id": (ProposedCall(index=0, id="", tool="LookUpCustomer", arguments={}),),
+    "too many calls": tuple(call(index) for index in range(21)),
+}
+
+
+@pytest.mark.parametrize("calls", REFUSED.values(), ids=REFUSED.keys())
+def test_it_answers_every_call_of_a_malformed_batch_once(desk: Desk, calls: tuple[ProposedCall, ...]) -> None:
+    result = run_batch(desk.pool, batch=desk.batch(calls=calls))
+    assert result.kind == "refused"
+    assert [answer.call_index for answer in result.answers] == list(range(len(calls)))
+    assert untouched(desk)
+
+
+# -- once, whatever happens ------------------------------------------------------------------------
+
+
+def test_it_never_commits_what_the_model_was_told_failed(desk: Desk) -> None:
+    batch = desk.batch(credit(6000))
+    told = run_batch(desk.pool, batch=batch)
+    more = desk.batch(("LookUpCustomer", {}))
+    run_batch(desk.pool, batch=more)
+    with desk.owner.transaction():
+        desk.owner.execute("UPDATE public.billing_credit_account SET balance_minor = 9000, entries = 2")
+        desk.owner.execute(
+            "INSERT INTO public.billing_credit_entry (customer_id, number, currency, amount_minor, balance_after_minor, kind)"
+            " VALUES (%s, 2, 'EUR', 4000, 9000, 'memo')",
+            (desk.customer,),
+        )
+    again = run_batch(desk.pool, batch=batch)
+    assert (again.kind, again.answers) == (told.kind, told.answers)
+    assert desk.count("ledger_execution", "tool = 'ApplyCredit'") == 0
+    assert (
+        run_batch(desk.pool, batch=desk.batch(calls=batch.calls, ai_message_id=batch.ai_message_id, generation=1)).kind
+        == "applied"
+    )
+
+
+def test_it_refuses_a_worker_that_lost_its_lease(desk: Desk) -> None:
+    desk.owner.execute("UPDATE public.agent_thread SET fence = 2")
+    with pytest.raises(LeaseLost):
+        run_batch(desk.pool, batch=desk.batch(credit(1000)))
+    with pytest.raises(LeaseLost):
+        run_batch(desk.pool, batch=desk.batch(("ApplyCredit", {"amount_minor": -1, "currency": "EUR"})))
+    assert untouched(desk)
+    assert desk.outcomes()[0]["outcome"] == "lost_lease"
+    assert desk.count("ledger_batch_abort") == 0
+
+
+def test_it_does_not_reach_another_customers_rows(desk: Desk) -> None:
+    other = Desk(
+        pool=desk.pool, owner=desk.owner, customer=make_customer(desk.owner, credit_minor=100), thread=hold_thread(desk.owner)
+    )
+    assert run_batch(other.pool, batch=other.batch(INVOICE)).kind == "applied"
+    foreign = desk.scalar("SELECT id FROM public.billing_invoice")
+    result = run_batch(desk.pool, batch=desk.batch(("VoidInvoice", {"invoice_id": foreign, "reason": "not mine"})))
+    missing = run_batch(desk.pool, batch=desk.batch(("VoidInvoice", {"invoice_id": foreign + 1, "reason": "not there"})))
+    assert result.kind == missing.kind == "failed"
+    assert result.answers[0].text.replace(str(foreign), "N") == missing.answers[0].text.replace(str(foreign + 1), "N")
+    assert desk.scalar("SELECT status FROM public.billing_invoice") == "draft"
+
+
+# -- the gate --------------------------------------------------------------------------------------
+
+
+def set_policy(desk: Desk, rule: str, tool: str, value: int | None) -> None:
+    desk.owner.execute(
+        "INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by) VALUES (%s, %s, '', %s, 'test', 1)",
+        (rule, tool, value),
+    )
+
+
+def test_it_holds_above_the_limit_and_runs_what_was_approved(desk: Desk) -> None:
+    set_policy(desk, "per_call", "ApplyCredit", 500)
+    batch = desk.batch(credit(1000))
+    held = run_batch(desk.pool, batch=batch)
+    assert (held.kind, held.answers) == ("held", [])
+    (verdict,) = held.verdicts
+    assert (verdict.rule, verdict.measured, verdict.allowed) == ("per_call", 1000, 500)
+    assert untouched(desk)
+    waived = ({"call_index": 0, "rule": "per_call", "measured": 1000},)
+    approved = desk.batch(calls=batch.calls, ai_message_id=batch.ai_message_id, waived=waived)
+    assert run_batch(desk.pool, batch=approved).kind == "applied"
+    more = desk.batch(credit(1001), waived=waived)
+    assert run_batch(desk.pool, batch=more).kind == "held"
+
+
+def test_it_answers_a_rejected_batch_with_the_reason(desk: Desk) -> None:
+    batch = desk.batch(INVOICE, credit(1000), rejection="The customer cancelled.")
+    result = run_batch(desk.pool, batch=batch)
+    assert {answer.status for answer in result.answers} == {"rejected"}
+    assert result.answers[0].text.startswith("REJECTED: The customer cancelled.")
+    assert untouched(desk)
+    assert desk.outcomes()[0]["outcome"] == "rejected"
+
+
+def test_it_changes_nothing_while_an_administrator_paused_changes(desk: Desk) -> None:
+    set_policy(desk, "kill_switch", "", 1)
+    result = run_batch(desk.pool, batch=desk.batch(credit(1000)))
+    assert result.kind == "refused"
+    assert "paused" in result.answers[0].text
+    assert untouched(desk)
+    assert run_batch(desk.pool, batch=desk.batch(("LookUpCustomer", {}))).kind == "applied"
+    set_policy(desk, "kill_switch", "", 0)
+    assert run_batch(desk.pool, batch=desk.batch(credit(1000))).kind == "applied"
