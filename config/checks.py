@@ -1,0 +1,52 @@
+"""What must be true of the database before web or a worker does anything: checked by Django and at each process's start."""
+
+import sys
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.core import checks
+
+OLDEST = 16
+
+
+@checks.register(checks.Tags.database)
+def check_database(app_configs: Any, databases: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Refuse an old server, and a login that row-level security or grants would not bind."""
+    if not databases or settings.LOGIN == "beat" or not settings.DATABASE_URL:
+        return []
+    try:
+        with psycopg.connect(settings.DATABASE_URL, connect_timeout=10) as conn:
+            return faults(conn)
+    except psycopg.OperationalError as error:
+        return [checks.Error(f"PostgreSQL does not answer ({str(error).strip().splitlines()[0]}).", id="config.E001")]
+
+
+def faults(conn: "psycopg.Connection[Any]") -> list[checks.CheckMessage]:
+    """Return what is wrong with the server or with this login."""
+    version = conn.info.server_version // 10000
+    if version < OLDEST:
+        return [checks.Error(f"PostgreSQL {version} is too old: Backstop needs {OLDEST} or newer.", id="config.E002")]
+    if settings.LOGIN in ("owner", "superuser"):
+        return []
+    found = conn.execute(
+        "SELECT r.rolname, r.rolsuper, r.rolbypassrls,"
+        " EXISTS (SELECT 1 FROM pg_catalog.pg_class c WHERE c.relnamespace = 'public'::regnamespace"
+        "         AND pg_catalog.pg_has_role(r.oid, c.relowner, 'USAGE'))"
+        "  OR (SELECT pg_catalog.pg_has_role(r.oid, d.datdba, 'USAGE') FROM pg_catalog.pg_database d"
+        "      WHERE d.datname = pg_catalog.current_database())"
+        " FROM pg_catalog.pg_roles r WHERE r.rolname = current_user"
+    ).fetchone()
+    name, *powers = found or ("unknown", True, True, True)
+    words = [word for word, has in zip(("a superuser", "BYPASSRLS", "the owner"), powers, strict=True) if has]
+    sentence = f"The database login {name} is {' and '.join(words)}: give this process the login backstop_{settings.LOGIN}."
+    return [checks.Error(sentence, id="config.E003")] if words else []
+
+
+def stop_unless_safe() -> None:
+    """Run every check, those of the database too; end this process with a sentence for each error."""
+    found = [message for message in checks.run_checks(databases=["default"]) if message.is_serious()]
+    for message in found:
+        sys.stderr.write(f"{message.msg}\n")
+    if found:
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""Starts, watches and stops everything that one data directory needs: `manage.py up`, `down` and `status`."""

@@ -1,0 +1,232 @@
+"""The supervisor of one data directory: bring everything up, keep it up, take it down."""
+
+import fcntl
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from sandbox.servers import CannotStart, accounts, identities, postgres, valkey
+from sandbox.supervisor import children, databases, environments, instances, parts, steps
+from sandbox.supervisor.children import Child
+from sandbox.supervisor.parts import Part
+from sandbox.supervisor.records import Record
+
+START_SECONDS = 90.0
+LARGEST_LOG = 20 * 1024 * 1024
+
+
+class Stopped(Exception):
+    """Somebody asked to stop before everything was up."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What `up` was asked for; a port of None means the last one."""
+
+    data: Path
+    directory: Path
+    host: str
+    port: int | None
+    demo: bool
+    given: Mapping[str, str]
+
+    def real(self, name: str) -> str:
+        """Return the address or key of a real thing that the environment names, or nothing."""
+        return self.given.get(name, "")
+
+
+class Supervisor:
+    """Holds the data directory's lock for as long as it lives, so that there is one."""
+
+    def __init__(self, wish: Wish, *, say: Callable[[str], None]) -> None:
+        self.wish, self.say = wish, say
+        self.data, self.logs = wish.data, wish.data / "logs"
+        self.stopping = threading.Event()
+        self.children: list[Child] = []
+        self.content: dict[str, Any] = {}
+        self.postgres: postgres.Server | None = None
+        self.valkey: valkey.Server | None = None
+        self.record = Record(file=wish.data / "processes.json")
+        self._lock: IO[str] | None = None
+
+    # -- up ------------------------------------------------------------------------------------
+    def take_over(self) -> bool:
+        """Become this directory's supervisor and end what an earlier one left; False when one is at work."""
+        make_directories(self.data)
+        self._lock = open(self.data / "supervisor.lock", "a")  # noqa: SIM115  # held until this process ends
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        self.record = Record.of(self.data)
+        self.record.restarts.clear()
+        if left := children.end_left_over(self.record):
+            self.say(f"Ended what an earlier start left running: {', '.join(left)}.")
+        return True
+
+    def start(self) -> None:
+        """Bring everything up; raises CannotStart, or Stopped when `stopping` was set meanwhile."""
+        known = instances.read(self.data)
+        port = self.wish.port if self.wish.port is not None else known.get("web", {}).get("port", instances.PORT)
+        port = port or instances.free_port()
+        instances.check_port(self.wish.host, port)
+        self.content = instances.with_secrets(known, host=self.wish.host, port=port)
+        self._note("starting")
+        self._start_stripe()
+        self._timed("broker", self._start_broker)
+        self._timed("database", self._start_database)
+        self._prepare()
+        self._start_application()
+        self._note("ready")
+
+    def _note(self, state: str) -> None:
+        self.record.state, self.record.supervisor = state, identities.of(os.getpid())
+        self.record.write()
+
+    def _timed(self, name: str, step: Callable[[], None]) -> None:
+        began = time.monotonic()
+        step()
+        self._told(name, began)
+
+    def _told(self, name: str, began: float) -> None:
+        self.say(f"  {name:<10} {time.monotonic() - began:5.1f} s")
+
+    def _start_stripe(self) -> None:
+        self.content["stripe"] = {} if self.wish.real("STRIPE_API_KEY") else instances.stripe(self.content)
+        self._remember()
+        if self.content["stripe"]:
+            self._start_child(parts.stripe(data=self.data, content=self.content))
+
+    def _start_broker(self) -> None:
+        if not self.wish.real("REDIS_URL"):
+            self.valkey = valkey.Server(data=self.data / "valkey", log=self.logs / "valkey.log")
+            self.valkey.start()
+        self.content["broker"] = self.valkey.url() if self.valkey else self.wish.real("REDIS_URL")
+
+    def _start_database(self) -> None:
+        if given := self.wish.real("DATABASE_URL"):
+            databases.check(given)
+        else:
+            self.postgres = postgres.Server(data=self.data / "postgres", log=self.logs / "postgres.log")
+            self.postgres.start()
+        admin = databases.make(self.postgres) if self.postgres else given
+        passwords = instances.passwords(self.content)
+        logins = {name: databases.as_login(admin, role=f"backstop_{name}", password=passwords[name]) for name in passwords}
+        self.content["database"] = logins | ({"superuser": admin} if self.postgres else {})
+        self._remember()
+        if not all(databases.works(url) for url in logins.values()):
+            secrets = {f"BACKSTOP_{name.upper()}_PASSWORD": password for name, password in passwords.items()}
+            self._step("make_logins", login="superuser", more=secrets | {"DATABASE_URL": admin})
+
+    def _prepare(self) -> None:
+        self._timed("tables", lambda: self._step("migrate", login="owner", words=("--no-input", "-v", "1")))
+        self._timed("grants", lambda: self._step("grant", login="owner"))
+        found = databases.content(self.content["database"]["owner"])
+        self._make_people(found)
+        if not found.customers and (self.content["stripe"] or self.wish.demo):
+            self._wait_for(self.children)
+            self._timed("demo data", lambda: self._step("demo", login="owner"))
+
+    def _make_people(self, found: databases.Content) -> None:
+        """Make the three people of the demonstration; a real database that has people keeps its own."""
+        logins, known = self.content["logins"], instances.read(self.data).get("logins")
+        if found.people and not known and not self.postgres:
+            self.content["logins"] = []
+        elif not known or not found.people.issuperset(login["name"] for login in logins):
+            more = {"BACKSTOP_DEMO_PEOPLE": json.dumps(logins)}
+            self._timed("people", lambda: self._step("make_demo_people", login="web", more=more))
+        self._remember(with_logins=True)
+
+    def _remember(self, *, with_logins: bool = False) -> None:
+        """Write the instance down; people only once they exist, so that a start that was cut off makes them again."""
+        known = instances.read(self.data).get("logins", [])
+        instances.write(self.data, self.content if with_logins else self.content | {"logins": known})
+
+    def _step(self, command: str, *, login: str, words: tuple[str, ...] = (), more: Mapping[str, str] | None = None) -> None:
+        environment = environments.for_child(name=command, data=self.data, login=login, given=self.wish.given) | dict(more or {})
+        steps.run(
+            command, directory=self.wish.directory, environment=environment, log=self.logs / f"{command}.log",
+            stopping=self.stopping.is_set, words=words,
+        )  # fmt: skip
+        if self.stopping.is_set():
+            raise Stopped
+
+    def _start_child(self, part: Part) -> Child:
+        child = Child(part, logs=self.logs, directory=self.wish.directory, record=self.record)
+        self.children.append(child)
+        child.start()
+        return child
+
+    def _start_application(self) -> None:
+        started = [self._start_child(part) for part in parts.application(data=self.data, content=self.content)]
+        self._wait_for([*self.children[: -len(started)], *started])
+
+    def _wait_for(self, waiting: list[Child]) -> None:
+        """Wait until all work, telling each; a part that ends instead says why in its log."""
+        waiting, deadline = [child for child in waiting if not child.told], time.monotonic() + START_SECONDS
+        while waiting:
+            for child in [child for child in waiting if child.ready()]:
+                waiting.remove(child)
+                child.told = True
+                self._told(child.part.name, child.started)
+            for child in waiting:
+                if child.ended() is not None or time.monotonic() > deadline:
+                    raise CannotStart(f"{child.part.name} did not start ({steps.last_words(child.log)}): see {child.log}.")
+            if self.stopping.wait(0.05):
+                raise Stopped
+
+    # -- keep up -------------------------------------------------------------------------------
+    def watch(self) -> None:
+        """Start again whatever ends, until `stopping` is set."""
+        while not self.stopping.wait(0.5):
+            for child in self.children:
+                code = child.ended()
+                if self._tried(child.part.name, child.revive):
+                    self.say(f"{child.part.name} ended with {code} and was started again.")
+            if self.postgres and not self.postgres.postmaster():
+                self._tried("postgres", self.postgres.start)
+            if self.valkey and not self.valkey.pid():
+                self._tried("valkey", self.valkey.start)
+
+    def _tried(self, name: str, again: Callable[[], bool | None]) -> bool:
+        """Start something again and say whether that was done; what stands in the way may be gone at the next look."""
+        try:
+            return bool(again())
+        except (CannotStart, OSError) as error:
+            self.say(f"{name} could not be started again: {error}")
+            self.stopping.wait(2)
+            return False
+
+    # -- down ----------------------------------------------------------------------------------
+    def stop(self) -> None:
+        """Stop everything that this supervisor started or took over: first what works, then what it works with."""
+        self.stopping.set()
+        children.stop_all([child for child in self.children if child.part.name != "stripe"])
+        children.stop_all([child for child in self.children if child.part.name == "stripe"])
+        stop_servers(self.data)
+        self.record.state, self.record.supervisor, self.record.children = "down", None, {}
+        self.record.write()
+
+
+def stop_servers(data: Path) -> None:
+    """Stop the embedded servers of a data directory, whoever started them."""
+    if (data / "valkey").exists():
+        valkey.Server(data=data / "valkey", log=data / "logs" / "valkey.log").stop()
+    if (data / "postgres").exists():
+        postgres.Server(data=data / "postgres", log=data / "logs" / "postgres.log").stop()
+
+
+def make_directories(data: Path) -> None:
+    """Make what the instance writes to. The directory itself may be entered: PostgreSQL may run as another account."""
+    accounts.check_owner(data)
+    data.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for name in ("logs", "run"):
+        (data / name).mkdir(mode=0o700, exist_ok=True)
+    for log in (data / "logs").glob("*.log"):
+        if log.stat().st_size > LARGEST_LOG:
+            log.replace(log.with_suffix(".log.old"))
