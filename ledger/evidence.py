@@ -1,6 +1,5 @@
 """Attempts as pages show them: each call with what it asked, what the model was told, and what really happened."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,63 +11,19 @@ from uuid import UUID
 from psycopg import errors
 
 from ledger import diffs, marks, sentences
+from ledger.calls import Call, Fault, counted
 from ledger.models import Attempt, AttemptOutcome, RowChange
 
 MOST = 30  # attempts on one page
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """Why the failing call failed, in the database's words: reviewers and admins only."""
-
-    sqlstate: str
-    sqlstate_name: str
-    constraint: str
-    table: str
-    statement: str
-    statement_number: int | None
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One call of an attempt."""
-
-    index: int
-    id: str
-    tool: str
-    arguments: Any
-    fate: str  # a key of marks.CALLS
-    told: str
-    reason: str  # the sentence of its problem or verdict
-    fault: Fault | None
-    changes: list[diffs.Record]
-
-    @property
-    def number(self) -> int:
-        """Return its place as people count."""
-        return self.index + 1
-
-    @property
-    def mark(self) -> marks.Mark:
-        """Return its state, icon and word."""
-        return marks.of_call(self.fate)
-
-    @cached_property
-    def sentence(self) -> str:
-        """Return what it asked for."""
-        return sentences.proposed(tool=self.tool, arguments=self.arguments)
-
-    @property
-    def raw(self) -> str:
-        """Return its arguments as JSON."""
-        return json.dumps(self.arguments, indent=2, ensure_ascii=False)
-
-    @property
-    def lines(self) -> list[tuple[str, str]]:
-        """Return its arguments with labels, amounts in words."""
-        given = self.arguments if isinstance(self.arguments, dict) else {}
-        return [(diffs.label(name), _value(name, given)) for name in given if name not in diffs.UNSAID]
+HEADLINES = {
+    "": "It runs now, or its worker ended. Nothing of it is committed.",
+    "refused": "Refused before running. Nothing was changed.",
+    "held": "Held for a person. Nothing ran.",
+    "rejected": "A reviewer said no. Nothing ran.",
+    "infrastructure": "The database or the network failed. Nothing was changed.",
+    "lost_lease": "Another worker had taken over. Nothing was changed.",
+    "bug": "Something unexpected happened. Nothing was changed.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +68,33 @@ class Evidence:
         return next((call for call in self.calls if call.fate in ("failed", "invalid")), None)
 
     @property
-    def rows_undone(self) -> int:
-        """Return how many row changes were rolled back and kept as evidence."""
-        return 0 if self.result == "committed" else sum(len(call.changes) for call in self.calls)
+    def was_undone(self) -> bool:
+        """Return whether its changes no longer exist."""
+        return self.result != "committed"
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows it changed, kept or undone."""
+        return sum(len(call.changes) for call in self.calls)
+
+    @property
+    def headline(self) -> str:
+        """Return what became of it in one sentence."""
+        if self.result == "committed":
+            return self.calls[0].sentence if len(self.calls) == 1 else f"{len(self.calls)} calls were applied together"
+        if self.result == "rolled_back":
+            return f"“{self.failing.sentence}” failed" if self.failing else "A call failed"
+        return HEADLINES[self.result]
+
+    @property
+    def consequence(self) -> str:
+        """Return what that means for the data."""
+        if self.result == "committed":
+            return f"{counted(self.rows)} changed in one transaction."
+        if self.result != "rolled_back" or not self.failing:
+            return ""
+        undone = f"{counted(self.rows)} undone with it" if self.rows else "no other call had changed anything"
+        return f"Call {self.failing.number} of {len(self.calls)} failed; {undone.lower()}. Nothing was changed, nothing left."
 
     @property
     def tools(self) -> str:
@@ -195,14 +174,6 @@ def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: l
     )
 
 
-def _value(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return an argument as people read it, an amount with the call's currency."""
-    given, currency = arguments[name], arguments.get("currency")
-    if name.endswith("_minor") and isinstance(given, int) and isinstance(currency, str):
-        return sentences.money(given, currency)
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-
-
 def _first(rows: Sequence[Mapping[str, Any]] | None, index: int) -> Mapping[str, Any]:
     return next((row for row in rows or () if row.get("call_index") == index), {})
 
@@ -210,7 +181,7 @@ def _first(rows: Sequence[Mapping[str, Any]] | None, index: int) -> Mapping[str,
 def _fate(index: int, *, outcome: AttemptOutcome | None, told: Mapping[str, Any], problem: Mapping[str, Any]) -> str:
     """Return what became of a call: as the model was told, else as the outcome says."""
     if outcome is None:
-        return "never_ran"
+        return "left_open"
     if outcome.outcome == "refused" and problem:
         return "invalid"
     if told.get("status") in marks.CALLS:
@@ -219,7 +190,9 @@ def _fate(index: int, *, outcome: AttemptOutcome | None, told: Mapping[str, Any]
         return "applied"
     if outcome.outcome == "held":
         return "held" if problem else "waits"
-    if outcome.failed_call is None or index > outcome.failed_call:
+    if outcome.failed_call is None:
+        return "stopped"
+    if index > outcome.failed_call:
         return "never_ran"
     return "failed" if index == outcome.failed_call else "undone"
 

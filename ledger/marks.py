@@ -33,6 +33,8 @@ CALLS = {
     "waits": Mark(state="queued", icon="circle-dashed", word="Waits with its batch"),
     "rejected": Mark(state="failed", icon="x", word="Rejected"),
     "asked": Mark(state="info", icon="messages-square", word="Asked"),
+    "left_open": LEFT_OPEN,
+    "stopped": Mark(state="undone", icon="undo-2", word="Not applied: stopped"),
 }
 
 

@@ -1,0 +1,35 @@
+"""What other apps know about a row of evidence. Imports point down only, so their tables are asked by name."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+
+
+def model(label: str) -> Any:
+    """Return a model by "app.Name"."""
+    return apps.get_model(label)
+
+
+def conversations(threads: Iterable[UUID]) -> dict[UUID, int]:
+    """Return the numbers of the conversations of these threads."""
+    found = model("agent.Conversation").objects.filter(thread__in=set(threads)).values_list("thread", "id")
+    return dict(found)
+
+
+def thread_of(conversation: int) -> UUID | None:
+    """Return a conversation's thread, or None."""
+    found: UUID | None = model("agent.Conversation").objects.filter(id=conversation).values_list("thread", flat=True).first()
+    return found
+
+
+def escalations(*, thread: UUID, ai_message_id: str) -> list[Any]:
+    """Return the escalations about one batch, oldest first."""
+    found = model("escalations.Escalation").objects.filter(thread=thread, ai_message_id=ai_message_id)
+    return list(found.select_related("decision").order_by("id"))
+
+
+def messages(*, thread: UUID, ai_message_id: str) -> list[Any]:
+    """Return the outbox messages that one batch committed, in order."""
+    return list(model("outbox.Message").objects.filter(thread=thread, ai_message_id=ai_message_id).order_by("id"))
