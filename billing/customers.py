@@ -31,7 +31,8 @@ CREATE = """
 WITH customer AS (
     INSERT INTO public.billing_customer
         (name, email, currency, terms_days, provider_customer_id, provider_payment_method, card_last4)
-    VALUES (%(name)s, %(email)s, %(currency)s, %(terms_days)s, %(provider_customer_id)s, %(provider_payment_method)s, %(card_last4)s)
+    VALUES (%(name)s, %(email)s, %(currency)s, %(terms_days)s,
+            %(provider_customer_id)s, %(provider_payment_method)s, %(card_last4)s)
     RETURNING id, currency
 ), account AS (
     INSERT INTO public.billing_credit_account (customer_id, currency, balance_minor, entries)
