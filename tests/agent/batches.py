@@ -97,3 +97,19 @@ def hold_thread(owner: Connection, *, fence: int = 1) -> uuid.UUID:
         (thread, fence),
     )
     return thread
+
+
+def move_credit(owner: Connection, customer: int, *, amount_minor: int) -> None:
+    """Change a balance as somebody else would: account and entry in one transaction."""
+    with owner.transaction():
+        row = owner.execute(
+            "UPDATE public.billing_credit_account SET balance_minor = balance_minor + %s, entries = entries + 1"
+            " WHERE customer_id = %s RETURNING balance_minor, entries, currency",
+            (amount_minor, customer),
+        ).fetchone()
+        assert row
+        owner.execute(
+            "INSERT INTO public.billing_credit_entry (customer_id, number, currency, amount_minor, balance_after_minor, kind)"
+            " VALUES (%s, %s, %s, %s, %s, 'memo')",
+            (customer, row[1], row[2], amount_minor, row[0]),
+        )
