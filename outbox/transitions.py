@@ -1,0 +1,79 @@
+"""Which state a message takes after which event. Pure; the SQL verbs take their `WHERE state = ANY(…)` from here."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+from outbox.models import Message
+
+
+class Event(StrEnum):
+    """What happens to a message. Everything but claim, cancel and replay needs the lease, or the provider's own word."""
+
+    CLAIM = "claim"
+    SEND = "send"  # written before each call
+    ADVANCE = "advance"  # the step is done, the next one follows in the same lease
+    SUCCEED = "succeed"
+    REJECT = "reject"
+    ACCEPT = "accept"  # the provider has it, not final
+    NOT_EXECUTED = "not_executed"  # provably, and no earlier try may have been executed
+    UNKNOWN = "unknown"
+    PUT_BACK = "put_back"  # nothing was learnt: a look-up without an answer
+    EXPIRE_UNSENT = "expire_unsent"  # the lease ran out before anything left
+    EXPIRE_SENT = "expire_sent"  # the lease ran out after the write-ahead of a call
+    BURY = "bury"
+    CANCEL = "cancel"  # only before the first send: see the constraint
+    REPLAY_UNSENT = "replay_unsent"
+    REPLAY_SENT = "replay_sent"
+
+
+class NotAllowed(Exception):
+    """The message's state does not allow this."""
+
+
+READY, LEASED, ACCEPTED, UNCERTAIN, SUCCEEDED, REJECTED, DEAD, CANCELLED = Message.State.values
+
+FINAL = (SUCCEEDED, REJECTED, CANCELLED)
+CLAIMABLE = (READY, UNCERTAIN, ACCEPTED)
+# An older message in one of these keeps the later ones of its aggregate waiting.
+UNFINISHED = (READY, LEASED, ACCEPTED, UNCERTAIN, DEAD)
+# The provider's word about an object is true whatever we had believed.
+ADOPTING = (READY, LEASED, ACCEPTED, UNCERTAIN, DEAD)
+
+# None stands for the state that the message was claimed from.
+TARGETS: Mapping[Event, tuple[tuple[str, ...], str | None]] = MappingProxyType(
+    {
+        Event.CLAIM: (CLAIMABLE, LEASED),
+        Event.SEND: ((LEASED,), LEASED),
+        Event.ADVANCE: ((LEASED,), LEASED),
+        Event.SUCCEED: (ADOPTING, SUCCEEDED),
+        Event.REJECT: (ADOPTING, REJECTED),
+        Event.ACCEPT: ((LEASED,), ACCEPTED),
+        Event.NOT_EXECUTED: ((LEASED,), READY),
+        Event.UNKNOWN: ((LEASED,), UNCERTAIN),
+        Event.PUT_BACK: ((LEASED,), None),
+        Event.EXPIRE_UNSENT: ((LEASED,), None),
+        Event.EXPIRE_SENT: ((LEASED,), UNCERTAIN),
+        Event.BURY: ((LEASED,), DEAD),
+        Event.CANCEL: ((READY,), CANCELLED),
+        Event.REPLAY_UNSENT: ((DEAD,), READY),
+        Event.REPLAY_SENT: ((DEAD,), UNCERTAIN),
+    }
+)
+
+
+def sources(event: Event) -> list[str]:
+    """Return the states in which the event may happen."""
+    return list(TARGETS[event][0])
+
+
+def after(state: str, event: Event, *, claimed_from: str | None = None) -> str:
+    """Return the state after the event; raise NotAllowed."""
+    allowed, target = TARGETS[event]
+    if state not in allowed:
+        raise NotAllowed(f"a message that is {state} cannot {event}")
+    if target is not None:
+        return target
+    if claimed_from is None or claimed_from not in CLAIMABLE:
+        raise NotAllowed(f"a message claimed from {claimed_from} cannot go back there")
+    return claimed_from

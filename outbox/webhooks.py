@@ -1,0 +1,144 @@
+"""The provider's events: verified and stored once by web, processed later by the outbox worker. Any order, any number.
+
+An event is a hint to look: what counts is the object as the provider has it now.
+"""
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+import structlog
+from django.conf import settings
+from psycopg import Connection
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+from psycopg_pool import ConnectionPool
+
+from outbox import gateway, lookups, settling, transitions
+from outbox.leases import Row
+from outbox.settling import Delivery
+
+Pool = ConnectionPool[Connection[Any]]
+log = structlog.get_logger()
+
+# Events about objects that a message of ours waits for.
+TYPES = frozenset(
+    {
+        "payment_intent.succeeded",
+        "payment_intent.payment_failed",
+        "payment_intent.canceled",
+        "refund.created",
+        "refund.updated",
+        "refund.failed",
+        "charge.refund.updated",
+    }
+)
+STORE = """
+INSERT INTO public.outbox_webhook_event (event_id, type, object_id, payload) VALUES (%s, %s, %s, %s)
+ON CONFLICT (event_id) DO NOTHING
+"""
+# The next event that is due; counting now spaces the tries of one whose look-up is not answered.
+TAKE = """
+UPDATE public.outbox_webhook_event SET attempts = attempts + 1
+WHERE event_id = (
+    SELECT event_id FROM public.outbox_webhook_event
+    WHERE processed_at IS NULL AND received_at + make_interval(secs => 5 * attempts * attempts) <= now()
+    ORDER BY received_at, event_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING event_id, type, object_id, payload, attempts
+"""
+PROCESSED = "UPDATE public.outbox_webhook_event SET processed_at = now(), outcome = %s WHERE event_id = %s"
+OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
+MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
+
+
+class Malformed(Exception):
+    """The event lacks what every event has, or holds what no database stores."""
+
+
+def store(conn: Connection[Any], *, event: Mapping[str, Any]) -> bool:
+    """Keep a verified event and return whether it is new; raise Malformed."""
+    found = event.get("data")
+    about = found.get("object") if isinstance(found, Mapping) else None
+    fields = (event.get("id"), event.get("type"), about.get("id") if isinstance(about, Mapping) else None)
+    if not all(isinstance(field, str) and 0 < len(field) <= 255 for field in fields):
+        raise Malformed("The event has no id, no type or no object.")
+    try:
+        return conn.execute(STORE, (*fields, Jsonb(dict(event)))).rowcount == 1
+    except psycopg.DataError as error:  # a NUL or half a surrogate pair in a text
+        raise Malformed("The event holds characters that cannot be stored.") from error
+
+
+def process_due(pool: Pool, *, seconds: float) -> int:
+    """Process stored events until none is due or time is up, and return how many were taken."""
+    end, taken = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        with pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
+            event = cursor.execute(TAKE).fetchone()
+        if event is None:
+            break
+        taken += 1
+        if outcome := _tried(pool, event):
+            with pool.connection() as conn:
+                conn.execute(PROCESSED, (outcome, event["event_id"]))
+            log.info("outbox.webhook.processed", event_id=event["event_id"], type=event["type"], outcome=outcome)
+    return taken
+
+
+def _tried(pool: Pool, event: Row) -> str | None:
+    """Return what became of an event, or None if it is to be tried again; one event must not keep the others waiting."""
+    try:
+        outcome = _process(pool, event)
+    except psycopg.OperationalError:
+        raise
+    except Exception:
+        log.exception("outbox.webhook.failed", event_id=event["event_id"])
+        outcome = None
+    return outcome or ("given up" if event["attempts"] >= MOST_ATTEMPTS else None)
+
+
+def _process(pool: Pool, event: Row) -> str | None:
+    if event["type"] not in TYPES:
+        return "ignored"
+    if bool(event["payload"].get("livemode")) != settings.STRIPE_API_KEY.startswith(("sk_live_", "rk_live_")):
+        return "wrong mode"
+    with pool.connection() as conn:
+        message = _message(conn, event)
+    if message is None:
+        return "not ours"
+    if message["provider_id"] not in (None, event["object_id"]):
+        return "another object"  # such as one whose creation got no answer and was replaced
+    if message["state"] in transitions.FINAL:
+        return f"already {message['state']}"
+    return _adopt(pool, message, event)
+
+
+def _message(conn: Connection[Any], event: Row) -> Row | None:
+    """Return the message that an event's object names in its metadata, else the one that knows its id."""
+    named = (event["payload"]["data"]["object"].get("metadata") or {}).get(lookups.UID)
+    try:
+        uid = uuid.UUID(named) if named else None
+    except (ValueError, AttributeError, TypeError):
+        return None
+    with conn.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(OURS, {"uid": uid, "object_id": event["object_id"]}).fetchone()
+
+
+def _adopt(pool: Pool, message: Row, event: Row) -> str | None:
+    """Look at the object as it is now and take a final outcome over."""
+    started = time.monotonic()
+
+    def get(path: str, params: Mapping[str, Any]) -> Any:
+        return gateway.get(path, params, account=message["account"], version=message["api_version"])
+
+    finding = lookups.find(get, message=message, provider_id=event["object_id"])
+    if finding.kind == "unanswered":
+        return None
+    if finding.kind != "known" or finding.outcome.kind not in ("succeeded", "rejected"):
+        return f"noted: {finding.outcome.provider_status or finding.outcome.error or finding.kind}"
+    took = round((time.monotonic() - started) * 1000)
+    delivery = Delivery(step="webhook", outcome=finding.outcome, duration_ms=took)
+    with pool.connection() as conn:
+        after = settling.adopt(conn, message=message, outcome=finding.outcome, source="webhook", delivery=delivery)
+    return f"settled: {after['state']}" if after else "already settled"
