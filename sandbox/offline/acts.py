@@ -1,0 +1,240 @@
+"""A message as acts: what is asked for, clause by clause, with every word accounted for, or else why it is not understood."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+
+from sandbox.offline import intents, periods, tokens, vocabulary
+from sandbox.offline.amounts import Amount
+from sandbox.offline.periods import Month
+from sandbox.offline.tokens import END, UNKNOWN, Setting, Token
+
+BARE = {"create": ("charge", "apply"), "void": ("reissue",)}  # "void and reissue the October invoice": what may share a target
+AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "refund": 0, "memo": 0}  # months into the future, by act
+USUALLY_AHEAD = 1
+ASK = re.compile(
+    rf"^(?:please\s+|could you\s+|can you\s+)*(?:{'|'.join(map(re.escape, vocabulary.phrases(vocabulary.ASKING_PEOPLE)))})\s+"
+    rf"(?:{'|'.join(map(re.escape, sorted(vocabulary.phrases(vocabulary.PEOPLE), key=len, reverse=True)))})\b[\s,:]*(?P<question>.*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class NotUnderstood(Exception):
+    """The message is not carried out; the text says why, to the person who typed it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One thing that was asked for."""
+
+    name: str
+    amounts: tuple[Amount, ...] = ()
+    months: tuple[date, ...] = ()
+    invoices: tuple[int, ...] = ()
+    everything: bool = False
+    rest: bool = False
+    each: bool = False
+    pronoun: bool = False
+    described: str = ""  # "refused", "draft" or "open": the invoice is named by its state
+    bare: bool = False  # a verb alone: what it is about follows
+    reason: str = ""
+    text: str = ""
+    words: str = field(default="", compare=False)
+
+
+def understand(message: str, *, setting: Setting) -> list[Act]:
+    """Return what the message asks for; raise NotUnderstood when any of its words is not accounted for."""
+    if found := ASK.match(message.strip()):
+        return [Act(name="ask", text=found["question"].strip(), words=message)]
+    found_tokens = tokens.tokenise(message, setting=setting)
+    _check_words(found_tokens, setting=setting)
+    clauses = [clause for sentence in _sentences(found_tokens) for clause in _clauses(tuple(sentence))]
+    ahead = min((AHEAD.get(name, USUALLY_AHEAD) for name, _ in clauses), default=USUALLY_AHEAD)
+    ahead = periods.AHEAD if any(name in ("create", "reissue") for name, _ in clauses) else ahead
+    acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in clauses])
+    _check_acts(acts, message=message, tokens_=found_tokens)
+    return acts
+
+
+def is_write(act: Act) -> bool:
+    """Say whether the act changes something."""
+    return act.name not in intents.READ | intents.TALK
+
+
+def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
+    for token in found:
+        if token.tag == "STRANGER":
+            raise NotUnderstood(
+                f"This conversation is about customer {setting.customer_id} only, so I did nothing."
+                f" Open a conversation about customer {token.value} for that."
+            )
+        if token.tag == "AMT" and token.value.problem:
+            raise NotUnderstood(f"{token.value.problem} I did nothing.")
+    unknown = [token.text for token in found if token.tag in (UNKNOWN, "NUMBER")]
+    if unknown:
+        listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
+        raise NotUnderstood(f"I did not understand {listed}, so I did nothing.")
+
+
+def _sentences(found: Sequence[Token]) -> list[list[Token]]:
+    sentences: list[list[Token]] = [[]]
+    for token in found:
+        if token.tag == END:
+            sentences.append([])
+        else:
+            sentences[-1].append(token)
+    return [sentence for sentence in sentences if _tags(sentence)]
+
+
+def _tags(clause: Sequence[Token]) -> tuple[str, ...]:
+    """Return the tags that count, separators at the ends left out."""
+    tags = [token.tag for token in clause if token.tag not in vocabulary.SILENT]
+    while tags and tags[0] in tokens.SEPARATORS:
+        tags.pop(0)
+    while tags and tags[-1] in tokens.SEPARATORS:
+        tags.pop()
+    return tuple(tags)
+
+
+Clause = tuple[str, tuple[Token, ...]]
+
+
+def _clauses(sentence: tuple[Token, ...]) -> list[Clause]:
+    """Return the sentence as the shortest clauses that each are an act."""
+    found = _split(sentence, ())
+    if found is None:
+        words = " ".join(token.text for token in sentence)
+        raise NotUnderstood(f"I did not understand “{words}”, so I did nothing.")
+    return found
+
+
+def _split(rest: tuple[Token, ...], before: tuple[Clause, ...]) -> list[Clause] | None:
+    if not _tags(rest):
+        return list(before)
+    for end in range(1, len(rest) + 1):
+        if end < len(rest) and rest[end].tag not in tokens.SEPARATORS:
+            continue
+        clause, after = rest[:end], rest[end:]
+        name = _recognise(_tags(clause), before) if _has_one_verb_side(clause) else None
+        if name and not (_is_bare(clause) and not _may_be_bare(name, after)):
+            found = _split(after, (*before, (name, clause)))
+            if found is not None:
+                return found
+    return None
+
+
+def _recognise(tags: tuple[str, ...], before: Sequence[Clause]) -> str | None:
+    """Return the act of a clause; an amount and a month alone repeat the act before them."""
+    if not tags:
+        return None
+    if before and set(tags) <= {"AMT", "PER", "EACH", "TO"} and {"AMT", "PER"} <= set(tags):
+        name, clause = before[-1]
+        return name if {"AMT", "PER"} <= set(_tags(clause)) else None
+    if before and set(tags) <= {"REASON", "CAUSE"}:
+        return "because"
+    return next((pattern.act for pattern in intents.PATTERNS if pattern.fits(tags)), None)
+
+
+def _has_one_verb_side(clause: Sequence[Token]) -> bool:
+    """Say whether all verbs stand between the same separators: "create and charge" is two acts, never one."""
+    sides = [False]
+    for token in clause:
+        if token.tag in tokens.SEPARATORS:
+            sides.append(False)
+        sides[-1] = sides[-1] or token.tag in intents.VERBS
+    return sum(sides) <= 1
+
+
+def _is_bare(clause: Sequence[Token]) -> bool:
+    return len(_tags(clause)) == 1 and _tags(clause)[0] in ("CREATE", "BILL", "VOID")
+
+
+def _may_be_bare(name: str, after: Sequence[Token]) -> bool:
+    following = _split(tuple(after), ())
+    return bool(after and after[0].tag == "AND" and following and following[0][0] in BARE.get(name, ()))
+
+
+def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) -> Act:
+    tags, texts = _tags(clause), {token.tag: token for token in clause}
+    reason = texts["REASON"].value if "REASON" in texts else _noun_of(clause, "CAUSE")
+    return Act(
+        name=name,
+        amounts=tuple(token.value for token in clause if token.tag == "AMT"),
+        months=_months(clause, setting=setting, ahead=ahead),
+        invoices=tuple(token.value for token in clause if token.tag == "INV"),
+        everything="ALL" in tags,
+        rest="REST" in tags or (name == "charge" and "BALANCE" in tags),
+        each="EACH" in tags,
+        pronoun="IT" in tags,
+        described=next((tag.lower() for tag in ("REFUSED", "DRAFT", "OPEN") if tag in tags), ""),
+        bare=_is_bare(clause),
+        reason=reason,
+        text=texts["TEXT"].value if "TEXT" in texts else _noun_of(clause, "ITEM"),
+        words=" ".join(token.text for token in clause),
+    )
+
+
+def _noun_of(clause: Sequence[Token], tag: str) -> str:
+    return next((token.text[0].upper() + token.text[1:] for token in clause if token.tag == tag), "")
+
+
+def _months(clause: Sequence[Token], *, setting: Setting, ahead: int) -> tuple[date, ...]:
+    named: list[Month] = []
+    counted = [token for token in clause if token.tag not in vocabulary.SILENT]
+    for index, token in enumerate(counted):
+        if token.tag != "PER":
+            continue
+        joined = index >= 2 and counted[index - 1].tag in ("UNTIL", "TO") and counted[index - 2].tag == "PER"
+        if joined and not any(item.tag == "MOVE" for item in clause):
+            named += periods.between(named.pop(), token.value[0], today=setting.today)
+        else:
+            named += token.value
+    days = [periods.first_day(month, today=setting.today, ahead=ahead) for month in periods.with_years(named)]
+    if any(day is None for day in days):
+        raise NotUnderstood("Which year do you mean? I do not know today's date. I did nothing.")
+    return tuple(dict.fromkeys(day for day in days if day))
+
+
+def _with_reasons(acts: Sequence[Act]) -> list[Act]:
+    """Give a reason that stands alone to the acts before it that have none."""
+    result: list[Act] = []
+    for act in acts:
+        if act.name != "because":
+            result.append(act)
+            continue
+        result = [_replaced(earlier, act.reason) if is_write(earlier) and not earlier.reason else earlier for earlier in result]
+    return result
+
+
+def _replaced(act: Act, reason: str) -> Act:
+    return Act(**{**{name: getattr(act, name) for name in act.__dataclass_fields__}, "reason": reason})
+
+
+def _check_acts(acts: Sequence[Act], *, message: str, tokens_: Sequence[Token]) -> None:
+    """Raise NotUnderstood for an order that may be a question, is taken back, or hides in a reason."""
+    if not any(is_write(act) for act in acts):
+        return
+    if any(act.name == "nothing" for act in acts):
+        raise NotUnderstood("You asked for something and took it back, so I did nothing.")
+    asked = any(token.tag == END and "?" in token.text for token in tokens_)
+    if asked and not any(token.tag == "REQUEST" for token in tokens_):
+        raise NotUnderstood("Is that a question or a request? I did nothing. Say it without the question mark and I will do it.")
+    for act in acts:
+        if act.reason and _hides_an_order(act.reason):
+            raise NotUnderstood(
+                f"I cannot tell whether “{act.reason}” is only a reason or asks for more. I did nothing. Put the reason last."
+            )
+
+
+@cache
+def _hides_an_order(reason: str) -> bool:
+    """Say whether a part of the reason would be an order of its own."""
+    found = tokens.tokenise(reason, setting=Setting())
+    for index, token in enumerate(found[:-1]):
+        if token.tag in tokens.SEPARATORS:
+            name = _recognise(_tags(found[index + 1 :]), ())
+            if name and name not in intents.READ | intents.TALK:
+                return True
+    return False

@@ -1,0 +1,240 @@
+"""What the offline model understands: the published list of intents, and the patterns that recognise a clause of each."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """One entry of the published list. `acts` are what its example consists of, in order."""
+
+    name: str
+    title: str
+    example: str
+    acts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A clause is an act when it has one word of every need and nothing outside `needs` and `may`."""
+
+    act: str
+    needs: str  # "CREATE|GIVE INVOICE": one of CREATE and GIVE, and INVOICE
+    may: str = ""
+
+    @property
+    def needed(self) -> tuple[frozenset[str], ...]:
+        """Return the alternatives of each need."""
+        return tuple(frozenset(need.split("|")) for need in self.needs.split())
+
+    def fits(self, tags: Iterable[str]) -> bool:
+        """Say whether these tags, silent ones left out, are this act."""
+        present = frozenset(tags)
+        allowed = frozenset(self.may.split()).union(*self.needed)
+        return present <= allowed and all(need & present for need in self.needed)
+
+
+TARGET = "PER INV INVOICE IT THEM TO UNTIL DRAFT OPEN AND COMMA"
+WHY = "REASON CAUSE"
+ASKED = "SHOW ASKING DO STATUS ALL THEM TO IT BACK AND"
+READ = frozenset(
+    {"look_up", "balance", "open_invoices", "payments", "invoice_status", "charge_status", "refund_status", "last_actions"}
+)
+VERBS = frozenset(
+    "CREATE BILL CHARGE DEBIT RETRY REFUND CREDITING GIVE SEND VOID CANCEL REISSUE REPLACE USE APPLY PUT TAKE DEDUCT SETTLE MOVE DO SHOW".split()
+)
+TALK = frozenset({"help", "courtesy", "nothing"})
+
+# The first pattern that fits decides: the particular ones come before the general ones.
+PATTERNS: tuple[Pattern, ...] = (
+    # -- talk
+    Pattern("courtesy", "HELLO|THANKS", "COMMA THEM ALL"),
+    Pattern("help", "HELP", "ASKING THEM"),
+    Pattern("nothing", "NEVERMIND|CANCEL", "IT ALL COMMA"),
+    # -- credit memos
+    Pattern("memo", "MEMO", f"CREATE GIVE DO AMT ALL NEW AGAINST {TARGET} {WHY}"),
+    Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}"),
+    Pattern("memo", "GIVE|CREATE|PUT CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}"),
+    # -- moving credit
+    Pattern("move", "MOVE CREDIT|AMT FROM TO", f"ALL CREDIT AMT BALANCE {TARGET} {WHY}"),
+    # -- off the balance
+    Pattern("deduct", "DEDUCT|DEBIT BALANCE|CREDIT", "AMT ALL IT FROM THEM OFF ACCOUNT TO CARD"),
+    Pattern("deduct", "DEDUCT AMT|IT|ALL BALANCE", "FROM THEM OFF CREDIT"),
+    Pattern("deduct", "TAKE OFF|FROM BALANCE|CREDIT", "AMT ALL IT THEM ACCOUNT"),
+    Pattern("deduct", "TAKE OFF|FROM AMT|IT BALANCE", "CREDIT THEM"),
+    # -- credit on an invoice
+    Pattern("settle", "SEND|SETTLE CREDIT|BALANCE", f"FROM ALL USE APPLY AGAINST {TARGET}"),
+    Pattern("apply", "USE|APPLY|PUT|TAKE CREDIT|BALANCE", f"AMT ALL AGAINST FROM OFF {TARGET}"),
+    Pattern("apply", "APPLY AMT", f"ALL AGAINST FROM {TARGET}"),
+    Pattern("apply", "DEDUCT|TAKE CREDIT FROM|OFF INVOICE|INV|PER", f"AMT ALL {TARGET}"),
+    Pattern("apply", "MOVE CREDIT TO INVOICE|INV|PER", f"AMT ALL BALANCE FROM {TARGET}"),
+    # -- refunds
+    Pattern("refund", "REFUND", f"CREATE GIVE DO SEND AMT ALL PAYMENT CARD FROM CHARGE {TARGET} {WHY}"),
+    Pattern("refund", "GIVE|SEND|PUT|CREATE BACK", f"AMT ALL PAYMENT CARD {TARGET} {WHY}"),
+    # -- charges
+    Pattern(
+        "retry", "RETRY CHARGE|PAYMENT|CARD|INVOICE|INV|PER|REFUSED", f"CHARGE DEBIT CARD PAYMENT REFUSED FROM ALL AMT {TARGET}"
+    ),
+    Pattern("retry", "CHARGE RETRY|REFUSED", f"CARD REFUSED DO ALL {TARGET}"),
+    Pattern("charge", "CHARGE REST", f"ALL AMT CARD FROM {TARGET}"),
+    Pattern("charge", "CHARGE BALANCE", f"ALL CARD {TARGET}"),
+    Pattern("charge", "CHARGE", f"DO CREATE AMT ALL CARD PAYMENT FROM {TARGET}"),
+    Pattern("charge", "DEBIT", f"REST AMT ALL CARD FROM {TARGET}"),
+    Pattern("charge", "TAKE|PUT|BILL|SEND REST|AMT CARD", f"ALL FROM OFF {TARGET}"),
+    Pattern("charge", "BILL REST|CARD", f"ALL {TARGET}"),
+    # -- invoices
+    Pattern("replace", "REPLACE", f"NEW AMT TEXT CREATE INSTEAD {TARGET} {WHY}"),
+    Pattern("reissue", "REISSUE", f"NEW AMT TEXT ITEM INSTEAD ALL {TARGET} {WHY}"),
+    Pattern("reissue", "CREATE|BILL RETRY|INSTEAD", f"NEW AMT TEXT ITEM {TARGET}"),
+    Pattern("reissue", "CREATE NEW", "AMT TEXT ITEM PER TO"),
+    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT", f"CANCEL ALL {TARGET} {WHY}"),
+    Pattern("void", "VOID", f"IT THEM {WHY}"),
+    Pattern("create", "CREATE|GIVE|SEND INVOICE", f"AMT NEW EACH TEXT ITEM ALL {TARGET}"),
+    Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL {TARGET}"),
+    Pattern("create", "CREATE"),  # and what comes next: "create and charge an invoice"
+    Pattern("create", "INVOICE PER AMT", "EACH TEXT ITEM NEW THEM TO"),
+    # -- questions
+    Pattern("last_actions", "DONE", f"IN LAST {ASKED}"),
+    Pattern(
+        "refund_status", "REFUND STATUS|THROUGH|ASKING|SHOW", f"{ASKED} THROUGH CARD PAID REFUSED PAYMENT FROM AMT OFF {TARGET}"
+    ),
+    Pattern(
+        "charge_status",
+        "CHARGE|DEBIT STATUS|THROUGH|ASKING|SHOW|REFUSED",
+        f"{ASKED} THROUGH CARD PAID REFUSED PAYMENT FROM {TARGET}",
+    ),
+    Pattern("charge_status", "CARD|PAYMENT THROUGH|REFUSED|STATUS", f"{ASKED} CHARGE STATUS THROUGH REFUSED FROM {TARGET}"),
+    Pattern("open_invoices", "OWE|OPEN SHOW|ASKING", f"{ASKED} INVOICE OWE CHARGE PAYMENT AMT OPEN"),
+    Pattern("open_invoices", "OPEN INVOICE", ASKED),
+    Pattern("open_invoices", "SHOW|ASKING INVOICE", f"{ASKED} DRAFT"),
+    Pattern("invoice_status", "STATUS|PAID|SHOW|ASKING INVOICE|INV|PER", f"{ASKED} THROUGH PAID OPEN REFUSED {TARGET}"),
+    Pattern("invoice_status", "INV", "IT"),
+    Pattern("payments", "PAYMENT|PAID", f"{ASKED} CARD {TARGET}"),
+    Pattern("payments", "PAYMENT ASKING", f"{ASKED} CREATE CARD {TARGET}"),
+    Pattern("balance", "BALANCE", f"{ASKED} CREDIT ACCOUNT REST"),
+    Pattern("balance", "CREDIT SHOW|ASKING", f"{ASKED} ACCOUNT BALANCE REST"),
+    Pattern("look_up", "SHOW|ACCOUNT|ASKING THEM|ACCOUNT", f"{ASKED} STATUS ACCOUNT"),
+    Pattern("look_up", "SHOW ALL", f"{ASKED} ACCOUNT"),
+)
+
+INTENTS: tuple[Intent, ...] = (
+    Intent(name="look_up_customer", title="Look up the customer", example="Look up the customer", acts=("look_up",)),
+    Intent(
+        name="credit_balance", title="Say the credit balance", example="How much credit do they have left?", acts=("balance",)
+    ),
+    Intent(name="open_invoices", title="List what is unpaid", example="Which invoices are still open?", acts=("open_invoices",)),
+    Intent(name="payments", title="List the payments", example="Show me their payments", acts=("payments",)),
+    Intent(
+        name="invoice_status",
+        title="Say how an invoice stands",
+        example="What is the status of invoice 42?",
+        acts=("invoice_status",),
+    ),
+    Intent(
+        name="charge_status",
+        title="Say how a charge stands",
+        example="Did the charge for November go through?",
+        acts=("charge_status",),
+    ),
+    Intent(
+        name="refund_status",
+        title="Say how a refund stands",
+        example="Has the refund for October arrived?",
+        acts=("refund_status",),
+    ),
+    Intent(name="last_actions", title="Say what was last done here", example="What did you do?", acts=("last_actions",)),
+    Intent(name="create_invoice", title="Create an invoice", example="Create an invoice for November of €480", acts=("create",)),
+    Intent(
+        name="create_invoices",
+        title="Create invoices for several months",
+        example="Invoice October and November at €120 each",
+        acts=("create",),
+    ),
+    Intent(
+        name="invoice_and_charge",
+        title="Invoice a month and charge it",
+        example="Invoice November for €480 and charge it to their card",
+        acts=("create", "charge"),
+    ),
+    Intent(
+        name="invoice_credit_charge",
+        title="Invoice a month, use credit, charge the rest",
+        example="Invoice November for €480, use their €150 credit and charge the rest",
+        acts=("create", "apply", "charge"),
+    ),
+    Intent(
+        name="apply_credit",
+        title="Use an amount of credit on an invoice",
+        example="Apply €50 of their credit to invoice 42",
+        acts=("apply",),
+    ),
+    Intent(
+        name="apply_all_credit", title="Use all credit on an invoice", example="Use all their credit on November", acts=("apply",)
+    ),
+    Intent(
+        name="credit_then_charge",
+        title="Use credit on an invoice, charge the rest",
+        example="Use €50 of credit on the November invoice and charge the rest",
+        acts=("apply", "charge"),
+    ),
+    Intent(
+        name="settle_with_credit",
+        title="Pay an invoice from credit alone",
+        example="Pay the November invoice from their credit",
+        acts=("settle",),
+    ),
+    Intent(
+        name="deduct_credit",
+        title="Take credit off the balance",
+        example="Deduct €30 from their credit balance",
+        acts=("deduct",),
+    ),
+    Intent(
+        name="credit_memo",
+        title="Issue a credit memo",
+        example="Issue a credit memo of €80 for October because of the outage",
+        acts=("memo",),
+    ),
+    Intent(
+        name="credit_memo_in_full",
+        title="Credit a whole invoice",
+        example="Issue a credit memo for the whole October invoice",
+        acts=("memo",),
+    ),
+    Intent(
+        name="credit_and_refund",
+        title="Credit memo, deduct, refund",
+        example="Issue a credit memo of €80 for October, take it off their balance and refund €80 to their card",
+        acts=("memo", "deduct", "refund"),
+    ),
+    Intent(
+        name="move_credit",
+        title="Move credit from one invoice to another",
+        example="Move €40 of credit from October to November",
+        acts=("move",),
+    ),
+    Intent(name="void_invoice", title="Void an invoice", example="Void the November invoice", acts=("void",)),
+    Intent(
+        name="void_and_reissue",
+        title="Void an invoice and issue it again",
+        example="Void the November invoice and reissue it at €500",
+        acts=("void", "reissue"),
+    ),
+    Intent(name="charge_invoice", title="Charge an invoice", example="Charge the November invoice", acts=("charge",)),
+    Intent(name="retry_charge", title="Charge again after a refusal", example="Retry the refused charge", acts=("retry",)),
+    Intent(name="refund_payment", title="Refund a whole payment", example="Refund the October payment in full", acts=("refund",)),
+    Intent(name="refund_part", title="Refund a part of a payment", example="Refund €25 of the October payment", acts=("refund",)),
+    Intent(
+        name="ask_person",
+        title="Ask a person",
+        example="Ask a person whether the setup fee may be waived",
+        acts=("ask",),
+    ),
+    Intent(name="help", title="Say what it can do", example="What can you do?", acts=("help",)),
+    Intent(
+        name="small_talk",
+        title="Greetings, thanks, never mind",
+        example="Hello, never mind, thanks",
+        acts=("courtesy", "nothing", "courtesy"),
+    ),
+)
