@@ -1,0 +1,43 @@
+# Everything a person or a machine does with this project: `make up` to use it, `make test` and `make lint` to change it.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
+# What production settings ask for; these values open nothing.
+PRODUCTION := BACKSTOP_ENV=production DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
+	ALLOWED_HOSTS=backstop.example DATABASE_URL=postgresql://backstop_web@/backstop REDIS_URL=redis://127.0.0.1:6379/0
+
+.PHONY: up install test lint format
+
+# Start everything on embedded defaults; Ctrl-C stops it.
+up: install
+	@$(BIN)/python manage.py up
+
+install: .venv/made
+
+# Made again, from nothing, when the pins change.
+.venv/made: requirements.txt
+	@for python in $(PYTHONS); do \
+		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	[ -n "$$found" ] || { echo "Python 3.11 or newer was not found: install it first." >&2; exit 1; }; \
+	$$found -c 'import venv, ensurepip' 2>/dev/null || { echo "$$found cannot make environments: install python3-venv first." >&2; exit 1; }; \
+	echo "Installing what requirements.txt pins into .venv with $$($$found --version)."; \
+	rm -rf .venv && $$found -m venv .venv && $(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt && touch $@
+
+# Every test, those in a browser included.
+test: install
+	@$(BIN)/python -m tests.chromium
+	@$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports
+	$(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .

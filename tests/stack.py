@@ -1,0 +1,181 @@
+"""A real instance for tests, as a person starts it, and a browser that looks at it."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from sandbox.supervisor import files
+from tests import chromium
+
+BASE = Path(__file__).resolve().parent.parent
+# What the test process says about its own database and broker is not for an instance of its own.
+OURS = ("DATABASE_URL", "REDIS_URL", "STRIPE_API_KEY", "DJANGO_SECRET_KEY", "BACKSTOP_DATA", "BACKSTOP_LOGIN", "BACKSTOP_MODEL")
+
+
+def manage(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Run `manage.py` as a person would, with `more` in the environment, and return what it printed."""
+    env = {name: value for name, value in os.environ.items() if name not in OURS} | more
+    return subprocess.run([sys.executable, "manage.py", *words], cwd=BASE, env=env, capture_output=True, text=True, timeout=110)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """An instance that runs: where it is, who may log in (by role), and its database and provider."""
+
+    data: Path
+    content: dict[str, Any] = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """Return the web server's address."""
+        return f"http://127.0.0.1:{self.content['web']['port']}"
+
+    @property
+    def provider(self) -> str:
+        """Return the Stripe sandbox's address."""
+        return str(self.content["stripe"]["api_base"])
+
+    @property
+    def logins(self) -> dict[str, tuple[str, str]]:
+        """Return name and password for each role."""
+        return {login["role"]: (login["name"], login["password"]) for login in self.content["logins"]}
+
+    def connect(self, login: str) -> "psycopg.Connection[Any]":
+        """Return an autocommit connection as owner, web, agent, outbox, keeper or superuser; close it."""
+        return psycopg.connect(self.content["database"][login], autocommit=True)
+
+    def status(self) -> dict[str, Any]:
+        """Return what `manage.py status --json` says."""
+        found: dict[str, Any] = json.loads(manage("status", "--data", str(self.data), "--json").stdout)
+        return found
+
+    def pid(self, part: str) -> int | None:
+        """Return the pid of one part, such as `agent`, or None while it is down."""
+        return next(line["pid"] for line in self.status()["parts"] if line["name"] == part)
+
+
+def up(data: Path, *words: str, **more: str) -> Stack:
+    """Start an instance on a free port, or the one that it had, and return it when everything works."""
+    known = files.read(data / "instance.json")
+    port = () if known or "--port" in words else ("--port", "0")
+    done = manage("up", "--data", str(data), "--detach", *port, *words, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Stack(data=data, content=files.read(data / "instance.json"))
+
+
+def down(data: Path) -> None:
+    """Stop the instance."""
+    done = manage("down", "--data", str(data))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """Return one instance that every test of this run shares; its data are the demonstration's."""
+    with tempfile.TemporaryDirectory(prefix="backstop-stack-") as folder:
+        data = Path(folder) / "instance"
+        os.chmod(folder, 0o755)  # noqa: S103  # PostgreSQL may run as another account; secrets have modes of their own
+        try:
+            yield up(data)
+        finally:
+            down(data)
+
+
+@pytest.fixture
+def stack_connect(stack: Stack) -> "Iterator[Callable[[str], psycopg.Connection[Any]]]":
+    """Return a function that connects to the instance's database as a login; all are closed after the test."""
+    with ExitStack() as opened:
+        yield lambda login: opened.enter_context(stack.connect(login))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return a Chromium."""
+    found = chromium.provide()
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path=found.program, args=list(found.arguments), env=dict(os.environ) | found.environment
+        )
+        yield launched
+        launched.close()
+
+
+class Complaints(list[str]):
+    """What the browser complained about: console errors (a violated content security policy is one) and script errors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: list[str] = []
+
+    def expect(self, part: str) -> None:
+        """Let complaints pass that contain the text, such as the status of a page that must be refused."""
+        self.expected.append(part)
+
+    def watch(self, page: Page) -> None:
+        """Collect a page's complaints."""
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.append(str(error)))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.append(f"{message.text} ({message.location.get('url')})")
+
+    def unexpected(self) -> list[str]:
+        """Return what nobody expected."""
+        return [text for text in self if not any(part in text for part in self.expected)]
+
+
+@pytest.fixture
+def complaints() -> Iterator[Complaints]:
+    """Fail the test for whatever its pages complained about, unless it was expected."""
+    found = Complaints()
+    yield found
+    assert not found.unexpected()
+
+
+@pytest.fixture
+def new_page(stack: Stack, browser: Browser, complaints: Complaints) -> Iterator[Callable[[], Page]]:
+    """Return a function that opens a page in a browser profile of its own: a second person."""
+    with ExitStack() as opened:
+
+        def open_page() -> Page:
+            context = browser.new_context(base_url=stack.address)
+            opened.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(10_000)
+            complaints.watch(page)
+            return page
+
+        yield open_page
+
+
+@pytest.fixture
+def page(new_page: Callable[[], Page]) -> Page:
+    """Return a page at the instance's address; nobody is logged in."""
+    return new_page()
+
+
+@pytest.fixture
+def login(stack: Stack) -> Callable[[Page, str], None]:
+    """Return a function that logs a page in as `support`, `reviewer` or `admin`."""
+
+    def log_in(page: Page, role: str) -> None:
+        name, password = stack.logins[role]
+        page.goto("/login/")
+        page.fill("[name=username]", name)
+        page.fill("[name=password]", password)
+        page.click("main button[type=submit]")
+        page.wait_for_url(lambda url: "/login/" not in url)
+
+    return log_in
