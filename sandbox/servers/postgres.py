@@ -28,7 +28,7 @@ SETTINGS = {
     "max_wal_size": "512MB",
 }
 # For data that nobody needs after a power cut. Killed processes lose nothing even so.
-QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+QUICK = {"fsync": "off", "full_page_writes": "off"}
 # Whoever supervises is the superuser, by the operating system's word; every other login shows its password.
 HBA = f"local all {SUPERUSER} peer map=supervisor\nlocal all all scram-sha-256\n"
 
@@ -153,6 +153,8 @@ class Server:
 
     def _launch(self, programs: Path, *, deadline: float) -> None:
         """Start the process and wait until it answers; returns without it when a short wait may help."""
+        if self._child:
+            self._child.wait(timeout=5)  # it has ended, since nobody runs on this directory
         self._clear_stale_locks()
         self._write_configuration()
         seen = self.log.stat().st_size if self.log.exists() else 0

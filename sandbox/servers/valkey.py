@@ -85,7 +85,7 @@ class Server:
                 [str(wheels.valkey()), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True
             )
 
-    def _end(self, *, seconds: float = 5) -> None:
+    def _end(self, *, seconds: float = 2) -> None:
         deadline = time.monotonic() + seconds
         if pid := self.pid():
             os.kill(pid, signal.SIGTERM)
@@ -93,6 +93,8 @@ class Server:
             time.sleep(0.01)
         if pid:
             os.kill(pid, signal.SIGKILL)
+        if self._child:
+            self._child.wait(timeout=5)
 
     def _answers(self, expected: bytes) -> bool:
         try:
