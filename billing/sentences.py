@@ -39,7 +39,8 @@ def period_taken(conn: Connection[Any], asked: Any) -> str:
     if found is None:
         return f"The calls of this step create more than one invoice for {period}; a month has one."
     amount, status = money.format(found["amount_minor"], found["currency"]), found["status"].replace("_", " ")
-    return f"There is an invoice for {period} already: invoice {found['id']} of {amount} ({status}). Use it, or void it first."
+    way_out = "Use it, or void it first" if found["status"] in ("draft", "charge_failed") else "Another month is possible"
+    return f"There is an invoice for {period} already: invoice {found['id']} of {amount} ({status}). {way_out}."
 
 
 def more_than_due(conn: Connection[Any], asked: Any) -> str:
