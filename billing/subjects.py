@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Case, Q, When
 from psycopg import Connection
 
 from billing import customer_panel
@@ -20,12 +20,12 @@ class Subject:
 
 
 def search(text: str, limit: int = 20) -> list[Subject]:
-    """Return at most `limit` customers whose name or e-mail holds the text, or whose id it is; an empty text finds all."""
+    """Return at most `limit` customers whose id the text is (first), or whose name or e-mail holds it; all for an empty text."""
     text = text.strip().replace("\x00", "")
-    wanted = Q(name__icontains=text) | Q(email__icontains=text)
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        wanted |= Q(id=int(text))
-    return [_subject(customer) for customer in Customer.objects.filter(wanted).order_by("name", "id")[:limit]]
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
+    wanted = Q(name__icontains=text) | Q(email__icontains=text) | Q(id=number)
+    best_first = Case(When(id=number, then=0), default=1)
+    return [_subject(customer) for customer in Customer.objects.filter(wanted).order_by(best_first, "name", "id")[:limit]]
 
 
 def find(subject_id: int) -> Subject | None:

@@ -14,7 +14,7 @@ def test_it_finds_customers(owner: Any) -> None:
     cycles = makers.make_customer(owner, name="Sample Cycles BV")
     assert [subject.id for subject in subjects.search("")] == [bakery, cycles]
     assert [subject.name for subject in subjects.search(" bakery ")] == ["Example Bakery Ltd"]
-    assert [subject.id for subject in subjects.search(str(cycles))] == [cycles]
+    assert subjects.search(str(cycles))[0].id == cycles
     assert len(subjects.search("example.test", limit=1)) == 1
     assert subjects.search("100% nobody_\x00") == []
     assert subjects.search("9" * 40) == []
