@@ -39,9 +39,12 @@ def open(  # noqa: A001 - the word for it
     with conn.transaction():
         row = conn.execute(
             "INSERT INTO public.escalations_escalation"
-            " (kind, object, payload, thread, interrupt_id, subject, requested_by, ai_message_id, generation)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id",
-            (kind, object, Jsonb(dict(payload)), thread, interrupt_id, subject, requested_by, ai_message_id, generation),
+            " (kind, object, payload, thread, interrupt_id, subject, requested_by, ai_message_id, generation, due_at)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, now() + %s) ON CONFLICT DO NOTHING RETURNING id",
+            (
+                *(kind, object, Jsonb(dict(payload)), thread, interrupt_id, subject, requested_by, ai_message_id, generation),
+                timedelta(minutes=policies.TARGETS[kind]),
+            ),
         ).fetchone()
         if row is None:
             return existing(conn, interrupt_id=interrupt_id, object=object)
@@ -89,6 +92,20 @@ def claim(conn: Connection[Any], *, escalation: int, user: int, take_over: bool 
             " WHERE id = %s",
             (user, CLAIM, escalation),
         )
+
+
+def claim_next(conn: Connection[Any], *, user: int) -> int | None:
+    """Claim the open escalation with the oldest target that nobody holds, and return it; two reviewers never get the same."""
+    with conn.transaction():
+        row = conn.execute(
+            "SELECT id FROM public.escalations_escalation"
+            " WHERE (state = 'open' OR (state = 'claimed' AND claimed_until <= now())) AND requested_by IS DISTINCT FROM %s"
+            " ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED",
+            (user,),
+        ).fetchone()
+        if row:
+            claim(conn, escalation=row[0], user=user)
+    return int(row[0]) if row else None
 
 
 def release(conn: Connection[Any], *, escalation: int, user: int) -> None:

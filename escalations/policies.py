@@ -28,6 +28,17 @@ DECISIONS: Mapping[str, tuple[str, ...]] = {
     "rejected_payment": ("close",),
     "dirty_state": ("close",),
 }
+# kind → minutes until somebody should have decided.
+TARGETS: Mapping[str, int] = {
+    "approval": 30,
+    "rollbacks": 30,
+    "asked": 30,
+    "infrastructure": 60,
+    "budget": 60,
+    "unknown_outcome": 60,
+    "rejected_payment": 60,
+    "dirty_state": 240,
+}
 NEEDS_TEXT = frozenset({"reject", "answer"})
 
 

@@ -7,9 +7,10 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from escalations import lifecycle
+from outbox import handlers
 
 STATE = (
-    "SELECT m.state, m.topic, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, e.on_behalf_of"
+    "SELECT m.state, m.topic, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, e.on_behalf_of"
     " FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
     " ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index WHERE m.id = %s"
 )
@@ -30,7 +31,7 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
         conn,
         kind=kind,
         object=f"message:{message['id']}",
-        payload={"reason": reason(kind=kind, refusal=row["refusal"]), "message_id": message["id"], "phase": "after_answers"},
+        payload=payload(kind=kind, message_id=message["id"], row=row),
         thread=row["thread"],
         subject=row["subject"],
         requested_by=row["on_behalf_of"],
@@ -53,8 +54,16 @@ def known(conn: Connection[Any], *, message_id: int, kind: str) -> bool:
     return found is not None
 
 
+def payload(*, kind: str, message_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what reviewers are shown: what was to be sent, in words, and why they have to look."""
+    about = handlers.find(row["topic"]).sentence(row["payload"])
+    moved = {name: row["payload"][name] for name in ("amount_minor", "currency") if name in row["payload"]}
+    why = reason(kind=kind, refusal=row["refusal"])
+    return {"reason": why, "about": about, "message_id": message_id, "phase": "after_answers", **moved}
+
+
 def reason(*, kind: str, refusal: str | None) -> str:
     """Return why a person has to look, in one sentence."""
     if kind == "rejected_payment":
-        return f"The payment provider refused it{f' ({refusal})' if refusal else ''}. No money moved."
-    return "Nobody knows whether the payment provider carried it out."
+        return f"The payment provider refused it{f': {refusal}' if refusal else ''}. No money moved.".replace("_", " ")
+    return "It is not known whether the payment provider carried it out."

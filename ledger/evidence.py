@@ -215,3 +215,17 @@ def sqlstate_name(code: str | None) -> str:
         return re.sub(r"(?<!^)(?=[A-Z])", "_", errors.lookup(code or "").__name__).lower()
     except KeyError:
         return ""
+
+
+def differing(attempts: Sequence[Evidence]) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Return the arguments that differ between attempts: a label, and for each attempt the value and whether it is new."""
+    if len(attempts) < 2:
+        return []
+    tables = [{f"{call.tool} · {name}": value for call in item.calls for name, value in call.lines} for item in attempts]
+    labels = dict.fromkeys(label for table in tables for label in table)
+    lines = []
+    for label in labels:
+        values = [table.get(label, "—") for table in tables]
+        if len(set(values)) > 1:
+            lines.append((label, [(value, at > 0 and value != values[at - 1]) for at, value in enumerate(values)]))
+    return lines

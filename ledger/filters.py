@@ -1,16 +1,15 @@
 """The filters of the audit pages: a form each, and the rows it leaves."""
 
-from datetime import datetime, time
 from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.db.models import Exists, OuterRef, Q, TextField
 from django.db.models.functions import Cast
-from django.utils import timezone
 
 from ledger import links, marks, people, sentences
 from ledger.models import Attempt, AttemptOutcome, Execution
+from ledger.spans import instants
 
 SEARCHED = 10_000  # the newest rows in which words are looked for: a search costs the same however long the trail is
 Rows = Any  # a QuerySet of whichever model
@@ -79,12 +78,7 @@ class Trail(forms.Form):
 
     def when(self, column: str) -> Q:
         """Return the condition on the time: whole days in the installation's zone, both included."""
-        wanted = Q()
-        if self.cleaned_data["since"]:
-            wanted &= Q(**{f"{column}__gte": _instant(self.cleaned_data["since"], time.min)})
-        if self.cleaned_data["until"]:
-            wanted &= Q(**{f"{column}__lte": _instant(self.cleaned_data["until"], time.max)})
-        return wanted
+        return instants(column, since=self.cleaned_data["since"], until=self.cleaned_data["until"])
 
 
 class ExecutionFilters(Trail):
@@ -162,8 +156,3 @@ def with_words(rows: Rows, text: str, *, column: str, words: tuple[str, ...]) ->
         recent = recent.alias(**{f"{name}_text": Cast(name, TextField())})
         wanted |= Q(**{f"{name}_text__icontains": text})
     return recent.filter(wanted)
-
-
-def _instant(day: Any, at: time) -> datetime:
-    instant: datetime = timezone.make_aware(datetime.combine(day, at))
-    return instant

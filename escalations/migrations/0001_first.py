@@ -6,101 +6,230 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Escalation',
+            name="Escalation",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('kind', models.TextField(choices=[('rollbacks', 'Rollbacks'), ('approval', 'Approval'), ('asked', 'Asked'), ('infrastructure', 'Infrastructure'), ('budget', 'Budget'), ('unknown_outcome', 'Unknown Outcome'), ('rejected_payment', 'Rejected Payment'), ('dirty_state', 'Dirty State')])),
-                ('state', models.TextField(choices=[('open', 'Open'), ('claimed', 'Claimed'), ('decided', 'Decided'), ('resumed', 'Resumed'), ('done', 'Done'), ('expired', 'Expired')], db_default='open', default='open')),
-                ('object', models.TextField()),
-                ('thread', models.UUIDField(null=True)),
-                ('interrupt_id', models.TextField(null=True, unique=True)),
-                ('subject', models.BigIntegerField(null=True)),
-                ('requested_by', models.BigIntegerField(null=True)),
-                ('ai_message_id', models.TextField(null=True)),
-                ('generation', models.IntegerField(db_default=0, default=0)),
-                ('payload', models.JSONField()),
-                ('opened_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('due_at', models.DateTimeField(null=True)),
-                ('claimed_by', models.BigIntegerField(null=True)),
-                ('claimed_until', models.DateTimeField(null=True)),
-                ('decided_at', models.DateTimeField(null=True)),
-                ('resumed_at', models.DateTimeField(null=True)),
-                ('closed_at', models.DateTimeField(null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("rollbacks", "Rollbacks"),
+                            ("approval", "Approval"),
+                            ("asked", "Asked"),
+                            ("infrastructure", "Infrastructure"),
+                            ("budget", "Budget"),
+                            ("unknown_outcome", "Unknown Outcome"),
+                            ("rejected_payment", "Rejected Payment"),
+                            ("dirty_state", "Dirty State"),
+                        ]
+                    ),
+                ),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("open", "Open"),
+                            ("claimed", "Claimed"),
+                            ("decided", "Decided"),
+                            ("resumed", "Resumed"),
+                            ("done", "Done"),
+                            ("expired", "Expired"),
+                        ],
+                        db_default="open",
+                        default="open",
+                    ),
+                ),
+                ("object", models.TextField()),
+                ("thread", models.UUIDField(null=True)),
+                ("interrupt_id", models.TextField(null=True, unique=True)),
+                ("subject", models.BigIntegerField(null=True)),
+                ("requested_by", models.BigIntegerField(null=True)),
+                ("ai_message_id", models.TextField(null=True)),
+                ("generation", models.IntegerField(db_default=0, default=0)),
+                ("payload", models.JSONField()),
+                ("opened_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("due_at", models.DateTimeField(null=True)),
+                ("claimed_by", models.BigIntegerField(null=True)),
+                ("claimed_until", models.DateTimeField(null=True)),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("resumed_at", models.DateTimeField(null=True)),
+                ("closed_at", models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [models.Index(fields=['state', 'due_at', 'id'], name='escalations_inbox'), models.Index(fields=['thread', 'id'], name='escalations_of_thread'), models.Index(fields=['subject', 'id'], name='escalations_of_subject')],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('state__in', ['open', 'claimed'])), fields=('object',), name='escalations_escalation_one_open'), models.UniqueConstraint(fields=('id', 'requested_by'), name='escalations_escalation_requester'), models.CheckConstraint(condition=models.Q(('kind__in', ['rollbacks', 'approval', 'asked', 'infrastructure', 'budget', 'unknown_outcome', 'rejected_payment', 'dirty_state'])), name='escalations_escalation_kind_known'), models.CheckConstraint(condition=models.Q(('state__in', ['open', 'claimed', 'decided', 'resumed', 'done', 'expired'])), name='escalations_escalation_state_known'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'claimed'), _negated=True), models.Q(('claimed_by__isnull', False), ('claimed_until__isnull', False)), _connector='OR'), name='escalations_escalation_claimed_by_someone')],
+                "indexes": [
+                    models.Index(fields=["state", "due_at", "id"], name="escalations_inbox"),
+                    models.Index(fields=["thread", "id"], name="escalations_of_thread"),
+                    models.Index(fields=["subject", "id"], name="escalations_of_subject"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state__in", ["open", "claimed"])),
+                        fields=("object",),
+                        name="escalations_escalation_one_open",
+                    ),
+                    models.UniqueConstraint(fields=("id", "requested_by"), name="escalations_escalation_requester"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "kind__in",
+                                [
+                                    "rollbacks",
+                                    "approval",
+                                    "asked",
+                                    "infrastructure",
+                                    "budget",
+                                    "unknown_outcome",
+                                    "rejected_payment",
+                                    "dirty_state",
+                                ],
+                            )
+                        ),
+                        name="escalations_escalation_kind_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["open", "claimed", "decided", "resumed", "done", "expired"])),
+                        name="escalations_escalation_state_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "claimed"), _negated=True),
+                            models.Q(("claimed_by__isnull", False), ("claimed_until__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="escalations_escalation_claimed_by_someone",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Revision',
+            name="Revision",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('number', models.IntegerField()),
-                ('calls', models.JSONField()),
-                ('calls_hash', models.BinaryField()),
-                ('policy_version', models.TextField()),
-                ('verdicts', models.JSONField()),
-                ('author', models.BigIntegerField(null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('escalation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='revisions', to='escalations.escalation')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("number", models.IntegerField()),
+                ("calls", models.JSONField()),
+                ("calls_hash", models.BinaryField()),
+                ("policy_version", models.TextField()),
+                ("verdicts", models.JSONField()),
+                ("author", models.BigIntegerField(null=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "escalation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="revisions", to="escalations.escalation"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Decision',
+            name="Decision",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('kind', models.TextField(choices=[('approve', 'Approve'), ('reject', 'Reject'), ('answer', 'Answer'), ('retry', 'Retry'), ('close', 'Close'), ('expire', 'Expire')])),
-                ('text', models.TextField()),
-                ('waived', models.JSONField()),
-                ('decided_by', models.BigIntegerField(null=True)),
-                ('requested_by', models.BigIntegerField(null=True)),
-                ('decided_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('escalation', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='decision', to='escalations.escalation')),
-                ('revision', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='escalations.revision')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("approve", "Approve"),
+                            ("reject", "Reject"),
+                            ("answer", "Answer"),
+                            ("retry", "Retry"),
+                            ("close", "Close"),
+                            ("expire", "Expire"),
+                        ]
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("waived", models.JSONField()),
+                ("decided_by", models.BigIntegerField(null=True)),
+                ("requested_by", models.BigIntegerField(null=True)),
+                ("decided_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "escalation",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="decision", to="escalations.escalation"
+                    ),
+                ),
+                (
+                    "revision",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="escalations.revision"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Signature',
+            name="Signature",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('reviewer', models.BigIntegerField()),
-                ('requested_by', models.BigIntegerField(null=True)),
-                ('signed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('escalation', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='signatures', to='escalations.escalation')),
-                ('revision', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='signatures', to='escalations.revision')),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("reviewer", models.BigIntegerField()),
+                ("requested_by", models.BigIntegerField(null=True)),
+                ("signed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "escalation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="signatures", to="escalations.escalation"
+                    ),
+                ),
+                (
+                    "revision",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="signatures", to="escalations.revision"
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='revision',
-            constraint=models.UniqueConstraint(fields=('escalation', 'number'), name='escalations_revision_number'),
+            model_name="revision",
+            constraint=models.UniqueConstraint(fields=("escalation", "number"), name="escalations_revision_number"),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['approve', 'reject', 'answer', 'retry', 'close', 'expire'])), name='escalations_decision_kind_known'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["approve", "reject", "answer", "retry", "close", "expire"])),
+                name="escalations_decision_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'approve'), _negated=True), ('requested_by__isnull', True), models.Q(('decided_by', models.F('requested_by')), _negated=True), _connector='OR'), name='escalations_decision_four_eyes'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("kind", "approve"), _negated=True),
+                    ("requested_by__isnull", True),
+                    models.Q(("decided_by", models.F("requested_by")), _negated=True),
+                    _connector="OR",
+                ),
+                name="escalations_decision_four_eyes",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_by__isnull', True), ('kind', 'expire')), models.Q(models.Q(('kind', 'expire'), _negated=True), ('decided_by__isnull', False)), _connector='OR'), name='escalations_decision_by_someone'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("decided_by__isnull", True), ("kind", "expire")),
+                    models.Q(models.Q(("kind", "expire"), _negated=True), ("decided_by__isnull", False)),
+                    _connector="OR",
+                ),
+                name="escalations_decision_by_someone",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='signature',
-            constraint=models.UniqueConstraint(fields=('escalation', 'revision', 'reviewer'), name='escalations_signature_once'),
+            model_name="signature",
+            constraint=models.UniqueConstraint(fields=("escalation", "revision", "reviewer"), name="escalations_signature_once"),
         ),
         migrations.AddConstraint(
-            model_name='signature',
-            constraint=models.CheckConstraint(condition=models.Q(('requested_by__isnull', True), models.Q(('reviewer', models.F('requested_by')), _negated=True), _connector='OR'), name='escalations_signature_four_eyes'),
+            model_name="signature",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("requested_by__isnull", True),
+                    models.Q(("reviewer", models.F("requested_by")), _negated=True),
+                    _connector="OR",
+                ),
+                name="escalations_signature_four_eyes",
+            ),
         ),
     ]

@@ -1,0 +1,239 @@
+"""One escalation with everything a reviewer needs, in the order of its page."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+
+from escalations import conversations, inbox, moments, permissions, policies, questions, verdicts
+from escalations.models import Decision, Escalation
+from escalations.moments import Moment
+from ledger import calls, evidence, people, wiring
+from ledger.evidence import Evidence
+from ledger.marks import Mark
+from outbox import fates, handlers
+from outbox.models import Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposedCall:
+    """One call that waits."""
+
+    number: int
+    tool: str
+    sentence: str
+    lines: list[tuple[str, str]]
+    held: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """An outbox message and where it stands."""
+
+    message: Message
+
+    @property
+    def fate(self) -> fates.Fate:
+        """Return where it stands."""
+        return fates.fate(self.message)
+
+    @property
+    def sentence(self) -> str:
+        """Return what it sends in words."""
+        return str(handlers.find(self.message.topic).sentence(self.message.payload))
+
+
+class Case:
+    """An escalation for one reader at one time."""
+
+    def __init__(self, escalation: Escalation, *, user: Any, now: datetime) -> None:
+        self.escalation, self.user, self.now = escalation, user, now
+        self.payload: dict[str, Any] = escalation.payload
+        self.mark = questions.KINDS[escalation.kind]
+        self.title = questions.title(escalation)
+        self.detail = questions.detail(escalation)
+        self.age = inbox.ago(now - escalation.opened_at)
+        self.target = inbox.ago(escalation.due_at - escalation.opened_at) if escalation.due_at else ""
+        self.urgency = inbox.urgency(escalation, now=now)
+
+    @cached_property
+    def decision(self) -> Decision | None:
+        """Return the one decision, if it was taken."""
+        try:
+            found: Decision = self.escalation.decision
+        except ObjectDoesNotExist:
+            return None
+        return found
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Return the user names that the page mentions."""
+        decided_by = self.decision.decided_by if self.decision else None
+        return people.names([self.escalation.requested_by, self.escalation.claimed_by, decided_by])
+
+    @property
+    def requester(self) -> str:
+        """Return who the agent worked for."""
+        return self.names.get(self.escalation.requested_by or 0, "")
+
+    @property
+    def holder(self) -> str:
+        """Return who holds it now: a name, "You", or nobody."""
+        row = self.escalation
+        if row.state != "claimed" or row.claimed_until is None or row.claimed_until <= self.now:
+            return ""
+        return "You" if row.claimed_by == self.user.id else self.names.get(row.claimed_by or 0, "Somebody")
+
+    @cached_property
+    def customer(self) -> str:
+        """Return the subject's name."""
+        return people.subject_names([self.escalation.subject]).get(self.escalation.subject or 0, "")
+
+    @cached_property
+    def panel(self) -> dict[str, Any]:
+        """Return the context of the domain's own panel about the subject; empty without one."""
+        if self.escalation.subject is None or not self.customer:
+            return {}
+        found: dict[str, Any] = wiring.plugged("BACKSTOP_SUBJECTS").panel(self.escalation.subject)
+        return found
+
+    @cached_property
+    def staff_message(self) -> str:
+        """Return what the staff member asked."""
+        if self.payload.get("staff_message"):
+            return str(self.payload["staff_message"])
+        row = self.escalation
+        return conversations.staff_message(row.thread, before=row.opened_at) if row.thread else ""
+
+    @cached_property
+    def conversation(self) -> int | None:
+        """Return the conversation's number."""
+        return conversations.number_of(self.escalation.thread) if self.escalation.thread else None
+
+    @cached_property
+    def entries(self) -> list[conversations.Entry]:
+        """Return the end of the conversation."""
+        return conversations.latest(self.escalation.thread) if self.escalation.thread else []
+
+    # -- what is proposed ------------------------------------------------------------------------
+
+    @cached_property
+    def revision(self) -> Any:
+        """Return the newest revision, if calls are proposed."""
+        return self.escalation.revisions.order_by("-number").first()
+
+    @cached_property
+    def verdicts(self) -> list[verdicts.Verdict]:
+        """Return why the rules hold it."""
+        rows = self.revision.verdicts if self.revision else self.payload.get("verdicts") or []
+        return [verdicts.of(row) for row in rows]
+
+    @cached_property
+    def calls(self) -> list[ProposedCall]:
+        """Return what would run, exactly as it would be signed."""
+        held = {item.call_number for item in self.verdicts}
+        rows = self.revision.calls if self.revision else self.payload.get("calls") or []
+        return [
+            ProposedCall(
+                number=index + 1,
+                tool=row.get("tool", ""),
+                sentence=questions.proposed(row),
+                lines=calls.lines(row.get("arguments")),
+                held=index + 1 in held,
+            )
+            for index, row in enumerate(rows)
+        ]
+
+    # -- what was tried --------------------------------------------------------------------------
+
+    @cached_property
+    def attempts(self) -> list[Evidence]:
+        """Return every attempt since the staff message and before the decision, newest first."""
+        row = self.escalation
+        if row.thread is None:
+            return []
+        since = conversations.asked_at(row.thread, before=row.opened_at)
+        return evidence.of_thread(row.thread, since=since, until=row.decided_at)
+
+    @property
+    def differing(self) -> list[tuple[str, list[tuple[str, bool]]]]:
+        """Return the arguments that differ between the attempts."""
+        return evidence.differing([item for item in reversed(self.attempts) if item.result in ("rolled_back", "refused")])
+
+    @cached_property
+    def sent(self) -> Sent | None:
+        """Return the outbox message that it is about."""
+        message = Message.objects.filter(id=self.payload.get("message_id") or 0).first()
+        return Sent(message=message) if message else None
+
+    # -- what came of it ---------------------------------------------------------------------------
+
+    @cached_property
+    def outcome(self) -> list[Evidence]:
+        """Return the attempts that the decision led to, newest first."""
+        row = self.escalation
+        if row.thread is None or row.decided_at is None or row.interrupt_id is None:
+            return []
+        until = conversations.next_asked_at(row.thread, after=row.decided_at)
+        return evidence.of_thread(row.thread, since=row.decided_at, until=until)
+
+    @cached_property
+    def outcome_messages(self) -> list[Sent]:
+        """Return what those attempts sent."""
+        batches = {item.row.ai_message_id for item in self.outcome if item.result == "committed"}
+        if not batches:
+            return []
+        found = Message.objects.filter(thread=self.escalation.thread, ai_message_id__in=batches).order_by("id")
+        return [Sent(message=message) for message in found]
+
+    @property
+    def decided(self) -> Mark:
+        """Return the mark of the decision."""
+        return questions.DECISIONS[self.decision.kind] if self.decision else questions.PROGRESS[self.escalation.state]
+
+    @property
+    def decided_by(self) -> str:
+        """Return who decided: a name, "you", or the system's own policy."""
+        user = self.decision.decided_by if self.decision else None
+        if user is None:
+            return "the system"
+        return "you" if user == self.user.id else self.names.get(user, "somebody")
+
+    @property
+    def timeline(self) -> list[Moment]:
+        """Return what happened so far, oldest first."""
+        return moments.of(self.escalation, attempts=self.attempts, outcome=self.outcome, names=self.names)
+
+    # -- what may be decided -----------------------------------------------------------------------
+
+    @cached_property
+    def allowed(self) -> tuple[str, ...]:
+        """Return the decisions that kind and state allow."""
+        return policies.allowed_decisions(kind=self.escalation.kind, state=self.escalation.state, payload=self.payload)
+
+    @property
+    def own(self) -> bool:
+        """Return whether the reader asked for it: then somebody else has to approve."""
+        return bool(self.escalation.requested_by == self.user.id)
+
+    @property
+    def may_decide(self) -> bool:
+        """Return whether the reader is a reviewer."""
+        return permissions.user_can_decide(self.user)
+
+    @property
+    def held_by_another(self) -> bool:
+        """Return whether somebody else's claim keeps the reader from deciding."""
+        return self.holder not in ("", "You")
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a decision was taken and its thread has not gone on yet."""
+        return bool(self.escalation.state == "decided")
+
+    @property
+    def moving(self) -> bool:
+        """Return whether the page will look different soon."""
+        return self.escalation.state in ("decided", "resumed")

@@ -1,0 +1,36 @@
+"""Who may read, claim and decide. Support staff only learn in the conversation that a person will look."""
+
+from typing import Any
+
+from escalations.models import Escalation
+from ledger.roles import ADMIN, REVIEWER, check_role, roles_of
+
+
+def check_user_can_read(user: Any) -> None:
+    """Raise PermissionDenied unless the person reviews, or administers and looks on."""
+    check_role(user, REVIEWER, ADMIN)
+
+
+def user_can_read(user: Any) -> bool:
+    """Return whether the person may open the desk."""
+    return bool(roles_of(user) & {REVIEWER, ADMIN})
+
+
+def check_user_can_claim(user: Any) -> None:
+    """Raise PermissionDenied unless the person reviews."""
+    check_role(user, REVIEWER)
+
+
+def check_user_can_decide(user: Any) -> None:
+    """Raise PermissionDenied unless the person reviews; an admin never decides."""
+    check_role(user, REVIEWER)
+
+
+def user_can_decide(user: Any) -> bool:
+    """Return whether the person may claim and decide."""
+    return REVIEWER in roles_of(user)
+
+
+def user_can_approve(user: Any, escalation: Escalation) -> bool:
+    """Return whether four eyes would see it: nobody approves their own request. The database refuses it as well."""
+    return user_can_decide(user) and escalation.requested_by != user.id

@@ -1,0 +1,95 @@
+"""An escalation as the question that it puts: its mark, a sentence, an amount. Pure; used by the inbox and its page."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from escalations.models import Escalation
+from ledger import sentences
+from ledger.marks import Mark
+
+KINDS: Mapping[str, Mark] = {
+    "approval": Mark(state="held", icon="hand", word="Held"),
+    "rollbacks": Mark(state="undone", icon="undo-2", word="Rolled back"),
+    "asked": Mark(state="info", icon="messages-square", word="Asked by agent"),
+    "infrastructure": Mark(state="failed", icon="database", word="Infrastructure"),
+    "budget": Mark(state="held", icon="timer", word="Budget spent"),
+    "unknown_outcome": Mark(state="uncertain", icon="circle-question-mark", word="Unknown outcome"),
+    "rejected_payment": Mark(state="failed", icon="ban", word="Payment refused"),
+    "dirty_state": Mark(state="uncertain", icon="git-compare-arrows", word="Books disagree"),
+}
+DECISIONS: Mapping[str, Mark] = {
+    "approve": Mark(state="applied", icon="check", word="Approved"),
+    "reject": Mark(state="failed", icon="x", word="Rejected"),
+    "answer": Mark(state="info", icon="messages-square", word="Answered"),
+    "retry": Mark(state="info", icon="rotate-ccw", word="Retried"),
+    "close": Mark(state="queued", icon="x", word="Closed"),
+    "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
+}
+PROGRESS: Mapping[str, Mark] = {
+    "open": Mark(state="held", icon="clock", word="Open"),
+    "claimed": Mark(state="held", icon="user-round-check", word="Claimed"),
+    "decided": Mark(state="held", icon="clock", word="Not run yet"),
+    "resumed": Mark(state="queued", icon="circle-dashed", word="Runs"),
+    "done": Mark(state="applied", icon="check", word="Finished"),
+    "expired": Mark(state="undone", icon="timer", word="Expired"),
+}
+RULES = {"per_call": "Over the limit for one call", "kill_switch": "Changes are paused"}
+
+
+def title(escalation: Escalation) -> str:
+    """Return what is asked in a sentence of a person's."""
+    payload = escalation.payload
+    if escalation.kind == "asked" and payload.get("question"):
+        return f"“{payload['question']}”"
+    if escalation.kind == "approval" and payload.get("calls"):
+        return "; ".join(proposed(call) for call in payload["calls"])
+    if payload.get("about"):
+        return str(payload["about"])
+    return str(payload.get("reason") or KINDS[escalation.kind].word)
+
+
+def proposed(call: Mapping[str, Any]) -> str:
+    """Return what one proposed call asks for, as the agent's worker said it or as we would."""
+    return str(call.get("proposed") or sentences.proposed(tool=call.get("tool", ""), arguments=call.get("arguments")))
+
+
+def detail(escalation: Escalation) -> str:
+    """Return why it waits, for the small line; empty when the title says it."""
+    payload = escalation.payload
+    held = next((verdict for verdict in payload.get("verdicts") or () if verdict.get("action") == "hold"), None)
+    if held:
+        return over(held)
+    if escalation.kind == "rollbacks" and payload.get("calls"):
+        return "; ".join(proposed(call) for call in payload["calls"])
+    return str(payload["reason"]) if payload.get("about") else ""
+
+
+def over(verdict: Mapping[str, Any]) -> str:
+    """Return a verdict's measured and allowed values side by side: "€282.00 over €250.00"."""
+    if verdict.get("measured") is None or verdict.get("allowed") is None:
+        return str(verdict.get("sentence") or rule(verdict))
+    return f"{value(verdict, 'measured')} over {value(verdict, 'allowed')}"
+
+
+def value(verdict: Mapping[str, Any], name: str) -> str:
+    """Return one number of a verdict, an amount with its currency."""
+    number, currency = verdict.get(name), verdict.get("currency")
+    if number is None:
+        return "—"
+    return sentences.money(number, currency) if currency else str(number)
+
+
+def rule(verdict: Mapping[str, Any]) -> str:
+    """Return a rule's name as people read it."""
+    name = str(verdict.get("rule", ""))
+    return RULES.get(name, name.replace("_", " ").capitalize())
+
+
+def amount(escalation: Escalation) -> str:
+    """Return what is at stake: the largest amount among what is held, proposed or sent; empty when no money is."""
+    payload = escalation.payload
+    found = [sentences.amount(tool=call.get("tool", ""), arguments=call.get("arguments")) for call in payload.get("calls") or ()]
+    if payload.get("amount_minor") and payload.get("currency"):
+        found.append((payload["amount_minor"], payload["currency"]))
+    known = [item for item in found if item]
+    return sentences.money(*max(known)) if known else ""
