@@ -21,7 +21,7 @@ def charge_steps(charge: Payload, uid: UUID) -> list[Step]:
         "currency": currency,
         "customer": charge["provider_customer_id"],
         "payment_method": charge["provider_payment_method"],
-        "payment_method_types": ["card"],
+        "automatic_payment_methods": {"enabled": True, "allow_redirects": "never"},  # nobody is there to be redirected
         "metadata": {"backstop_uid": str(uid), "invoice": str(charge["invoice_id"])},
     }
     return [

@@ -13,7 +13,6 @@ from django.conf import settings
 from outbox.outcomes import Answer
 
 LIVE_BASE = "https://api.stripe.com"
-TIMEOUT = (3, 20)  # seconds: to connect, and between two bytes
 WEBHOOK_TOLERANCE = 300  # seconds, both ways
 
 stripe.enable_telemetry = False
@@ -52,15 +51,15 @@ def check_key(key: str, base: str) -> None:
 
 def _client() -> stripe.StripeClient:
     """Return this thread's client for the settings as they are."""
-    key, base = settings.STRIPE_API_KEY, settings.STRIPE_API_BASE
-    if getattr(clients, "made_for", None) != (key, base):
+    key, base, timeouts = made_for = (settings.STRIPE_API_KEY, settings.STRIPE_API_BASE, settings.STRIPE_TIMEOUTS)
+    if getattr(clients, "made_for", None) != made_for:
         check_key(key, base)
         session = requests.Session()
         session.trust_env = False  # no proxy, and no ~/.netrc that would replace the key
         session.max_redirects = 0  # following one could send a POST twice
-        transport = stripe.RequestsClient(timeout=TIMEOUT, session=session)
+        transport = stripe.RequestsClient(timeout=timeouts, session=session)
         clients.client = stripe.StripeClient(key, base_addresses={"api": base}, max_network_retries=0, http_client=transport)
-        clients.made_for = (key, base)
+        clients.made_for = made_for
     found: stripe.StripeClient = clients.client
     return found
 

@@ -14,7 +14,7 @@ from outbox.transitions import Event
 
 Row = dict[str, Any]
 
-LEASE_SECONDS = 120  # far above the provider's time-outs (gateway.TIMEOUT)
+LEASE_SECONDS = 120  # far above the provider's time-outs (settings.STRIPE_TIMEOUTS)
 KEY_HOURS = 20  # the provider may forget a key after 24
 
 CLAIM = """

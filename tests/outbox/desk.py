@@ -1,0 +1,133 @@
+"""What the outbox's tests start from: a customer with a card at the provider, and the domain's own verbs on their money."""
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
+
+from billing import invoices, refunds
+from billing.invoices import Reference
+from outbox import leases, relay
+from outbox.messages import Cause
+from tests.billing import makers
+from tests.outbox.provider import Provider
+
+Connection = psycopg.Connection[Any]
+Row = dict[str, Any]
+
+
+@dataclass
+class Desk:
+    """A customer, the provider, and a pool as the outbox login."""
+
+    owner: Connection
+    agent: Connection
+    pool: "ConnectionPool[Connection]"
+    provider: Provider
+    customer: int
+    months: int = 0
+
+    def card(self, method: str) -> None:
+        """Give the customer a test payment method, such as pm_card_visa, at the provider."""
+        customer = self.provider.create("/v1/customers", email="accounts@example.test")
+        attached = self.provider.create(f"/v1/payment_methods/{method}/attach", customer=customer["id"])
+        self.owner.execute(
+            "UPDATE public.billing_customer SET provider_customer_id = %s, provider_payment_method = %s WHERE id = %s",
+            (customer["id"], attached["id"], self.customer),
+        )
+
+    def charge(self, amount_minor: int = 48_000) -> Row:
+        """Queue the charge of a new invoice and return its message."""
+        self.months += 1
+        period = date(2026 + self.months // 12, self.months % 12 + 1, 1)
+        invoice = makers.make_invoice(self.owner, customer_id=self.customer, billing_period=period, amount_minor=amount_minor)
+        return self.charge_again(invoice, amount_minor)
+
+    def charge_again(self, invoice: int, amount_minor: int = 48_000) -> Row:
+        """Queue a charge of an invoice."""
+        with makers.about(self.agent, self.customer) as conn:
+            reference = Reference(customer_id=self.customer, invoice_id=invoice)
+            invoices.queue_charge(conn, invoice=reference, amount_minor=amount_minor, currency="EUR", cause=self.cause)
+        return self.newest()
+
+    def refund(self, invoice: int, amount_minor: int = 10_000) -> Row:
+        """Queue a refund of a paid invoice and return its message."""
+        with makers.about(self.agent, self.customer) as conn:
+            reference = Reference(customer_id=self.customer, invoice_id=invoice)
+            refunds.request(
+                conn, invoice=reference, amount_minor=amount_minor, currency="EUR", reason="asked for", cause=self.cause
+            )
+        return self.newest()
+
+    def paid(self, amount_minor: int = 48_000) -> int:
+        """Return an invoice that a delivered charge has paid."""
+        message = self.charge(amount_minor)
+        self.deliver()
+        assert self.read(message)["state"] == "succeeded"
+        invoice: int = message["payload"]["invoice_id"]
+        return invoice
+
+    @property
+    def cause(self) -> Cause:
+        """Return a cause about the customer, of no thread."""
+        return Cause(ai_message_id="ai-1", call_index=0, subject=self.customer)
+
+    def deliver(self) -> bool:
+        """Deliver what is due, as the task does; return whether time ran out."""
+        return relay.drain(self.pool, seconds=60, wake=lambda: None)
+
+    def claim(self) -> Row | None:
+        """Lease what is due."""
+        with self.pool.connection() as conn:
+            return leases.claim(conn, owner="test")
+
+    def due(self, message: Row) -> None:
+        """Let the message's time come now."""
+        self.owner.execute("UPDATE public.outbox_message SET next_attempt_at = now() WHERE id = %s", (message["id"],))
+
+    def later(self, message: Row, hours: float) -> None:
+        """Let everything of the message have happened hours earlier, and the provider's clock go forward as much."""
+        self.provider.advance(int(hours))
+        names = ("next_attempt_at", "give_up_at", "leased_until", "sending_at", "first_sent_at", "key_deadline")
+        moved = ", ".join(f"{name} = {name} - make_interval(hours => %(hours)s)" for name in names)
+        self.owner.execute(
+            f"UPDATE public.outbox_message SET {moved} WHERE id = %(id)s", {"hours": int(hours), "id": message["id"]}
+        )
+
+    def read(self, message: Row) -> Row:
+        """Return the message as it is now."""
+        return self.one("SELECT * FROM public.outbox_message WHERE id = %s", message["id"])
+
+    def newest(self) -> Row:
+        """Return the message that was enqueued last."""
+        return self.one("SELECT * FROM public.outbox_message ORDER BY id DESC LIMIT 1")
+
+    def deliveries(self, message: Row) -> list[tuple[str, str]]:
+        """Return step and outcome of the message's evidence, in order; a stale one is marked."""
+        query = "SELECT step, outcome, stale FROM public.outbox_delivery WHERE message_id = %s ORDER BY id"
+        rows = self.owner.execute(query, (message["id"],)).fetchall()
+        return [(step, f"{outcome}, stale" if stale else outcome) for step, outcome, stale in rows]
+
+    def invoice(self, message: Row) -> str:
+        """Return the status of the message's invoice."""
+        return str(
+            self.one("SELECT status FROM public.billing_invoice WHERE id = %s", message["payload"]["invoice_id"])["status"]
+        )
+
+    def one(self, query: Any, *values: Any) -> Row:
+        """Return one row that the owner sees."""
+        with self.owner.cursor(row_factory=dict_row) as cursor:
+            row = cursor.execute(query, values).fetchone()
+        assert row is not None
+        return row
+
+
+@contextmanager
+def outbox_pool(address: str) -> Any:
+    """Open a pool as the outbox login, as a worker has it."""
+    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1, max_size=10, open=True) as pool:
+        yield pool

@@ -1,0 +1,82 @@
+"""The Stripe sandbox as a process of its own, and its control API."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+API_KEY = "sk_test_outbox"
+SECRET = "whsec_outbox"
+BASE = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A running sandbox."""
+
+    base: str
+
+    def call(self, method: str, path: str, **json: Any) -> dict[str, Any]:
+        """Make one call of the control API."""
+        session = requests.Session()
+        session.trust_env = False
+        headers = {"Authorization": f"Bearer {API_KEY}"}
+        answer = session.request(method, f"{self.base}/_sandbox/{path}", json=json or None, headers=headers, timeout=10)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def fault(self, when: str, mode: str, **more: Any) -> None:
+        """Have calls fail; by default the next POST."""
+        self.call("POST", "faults", when=when, mode=mode, **more)
+
+    def advance(self, hours: int) -> None:
+        """Let the provider's clock go forward."""
+        self.call("POST", "clock", advance=hours * 3600)
+
+    def settle(self, object_id: str, status: str) -> None:
+        """Give an object its next status, as a bank would."""
+        self.call("POST", "settle", id=object_id, status=status)
+
+    def movements(self, uid: object) -> list[int]:
+        """Return what moved for a message, in minor units."""
+        found = self.call("GET", "money")["movements"]
+        return [one["amount"] for one in found if one["metadata"].get("backstop_uid") == str(uid)]
+
+    def objects(self, kind: str, uid: object) -> list[dict[str, Any]]:
+        """Return the objects of a message."""
+        found = self.call("GET", f"objects?kind={kind}")["objects"]
+        return [one for one in found if one["metadata"].get("backstop_uid") == str(uid)]
+
+    def create(self, path: str, **params: Any) -> dict[str, Any]:
+        """Make an object through the API, as a person in the Dashboard would."""
+        session = requests.Session()
+        session.trust_env = False
+        answer = session.post(f"{self.base}{path}", data=params, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=10)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@contextmanager
+def running(data: Path, *, webhook_url: str = "") -> Iterator[Provider]:
+    """Start a sandbox, and end it afterwards."""
+    command = [sys.executable, "-m", "sandbox.stripe", "--data", str(data), "--port", "0", "--api-key", API_KEY]
+    if webhook_url:
+        command += ["--webhook-url", webhook_url, "--webhook-secret", SECRET]
+    with (data / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=BASE, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+            assert line.startswith("listening on "), line
+            yield Provider(line.removeprefix("listening on ").strip())
+        finally:
+            process.terminate()
+            process.wait(10)
+            process.stdout.close()
