@@ -71,8 +71,8 @@ class Server:
 
     def postmaster(self) -> int | None:
         """Return the pid of the server that runs on this very directory, or None."""
-        if self._child:
-            self._child.poll()  # a dead child of ours would stay a zombie
+        if self._child and self._child.poll() is None:  # asking also ends a zombie of ours
+            return self._child.pid
         pid = first_number(self._cluster() / "postmaster.pid")
         return pid if pid and self._is_ours(pid) else None
 

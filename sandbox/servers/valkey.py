@@ -46,8 +46,8 @@ class Server:
 
     def pid(self) -> int | None:
         """Return the pid of the server that runs on this very directory, or None."""
-        if self._child:
-            self._child.poll()  # a dead child of ours would stay a zombie
+        if self._child and self._child.poll() is None:  # asking also ends a zombie of ours
+            return self._child.pid
         try:
             pid = int((self.data / "pid").read_text())
         except (FileNotFoundError, ValueError):

@@ -27,7 +27,6 @@ class Child:
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.failures = 0
-        self.told = False
 
     def start(self) -> None:
         """Start the process; it is in the record before it does anything."""

@@ -57,11 +57,9 @@ def part_line(part: parts.Part, record: Record) -> Line:
 
 
 def status(data: Path) -> dict[str, Any]:
-    """Return the whole state; `state` is ready, starting, stopping, degraded (a part is missing) or down."""
+    """Return the whole state; `state` is starting, ready, degraded (a part does not work), abandoned or down."""
     content, record, found = instances.read(data), Record.of(data), lines(data)
-    state = record.state if record.supervised() else "down"
-    if state == "ready" and any(line.state != "running" for line in found):
-        state = "degraded"
+    state = state_of(record, found)
     return {
         "state": state,
         "data": str(data),
@@ -70,6 +68,13 @@ def status(data: Path) -> dict[str, Any]:
         "parts": [asdict(line) for line in found],
         "settlement": settlement(content),
     }
+
+
+def state_of(record: Record, found: list[Line]) -> str:
+    """Return one word; abandoned means that parts run whose supervisor was killed: `up` or `down` puts that right."""
+    if not record.supervised():
+        return "abandoned" if any(line.state != "down" for line in found) else "down"
+    return "degraded" if record.state == "ready" and any(line.state != "running" for line in found) else record.state
 
 
 def settlement(content: dict[str, Any]) -> str:

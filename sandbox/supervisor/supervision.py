@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from django.core.management import get_commands
+
 from sandbox.servers import CannotStart, accounts, identities, postgres, valkey
 from sandbox.supervisor import children, databases, environments, instances, parts, steps
 from sandbox.supervisor.children import Child
@@ -79,6 +81,7 @@ class Supervisor:
         self._note("starting")
         self._start_stripe()
         self._timed("broker", self._start_broker)
+        self._wait_for(self.children)
         self._timed("database", self._start_database)
         self._prepare()
         self._start_application()
@@ -124,12 +127,11 @@ class Supervisor:
             self._step("make_logins", login="superuser", more=secrets | {"DATABASE_URL": admin})
 
     def _prepare(self) -> None:
-        self._timed("tables", lambda: self._step("migrate", login="owner", words=("--no-input", "-v", "1")))
-        self._timed("grants", lambda: self._step("grant", login="owner"))
+        self._timed("tables", lambda: self._step("migrate", login="owner", words=("--no-input", "--skip-checks")))
+        self._timed("grants", lambda: self._step("grant", login="owner", words=("--skip-checks",)))
         found = databases.content(self.content["database"]["owner"])
         self._make_people(found)
-        if not found.customers and (self.content["stripe"] or self.wish.demo):
-            self._wait_for(self.children)
+        if "demo" in get_commands() and not found.customers and (self.content["stripe"] or self.wish.demo):
             self._timed("demo data", lambda: self._step("demo", login="owner"))
 
     def _make_people(self, found: databases.Content) -> None:
@@ -163,16 +165,14 @@ class Supervisor:
         return child
 
     def _start_application(self) -> None:
-        started = [self._start_child(part) for part in parts.application(data=self.data, content=self.content)]
-        self._wait_for([*self.children[: -len(started)], *started])
+        self._wait_for([self._start_child(part) for part in parts.application(data=self.data, content=self.content)])
 
-    def _wait_for(self, waiting: list[Child]) -> None:
+    def _wait_for(self, started: list[Child]) -> None:
         """Wait until all work, telling each; a part that ends instead says why in its log."""
-        waiting, deadline = [child for child in waiting if not child.told], time.monotonic() + START_SECONDS
+        waiting, deadline = list(started), time.monotonic() + START_SECONDS
         while waiting:
             for child in [child for child in waiting if child.ready()]:
                 waiting.remove(child)
-                child.told = True
                 self._told(child.part.name, child.started)
             for child in waiting:
                 if child.ended() is not None or time.monotonic() > deadline:
@@ -184,6 +184,8 @@ class Supervisor:
     def watch(self) -> None:
         """Start again whatever ends, until `stopping` is set."""
         while not self.stopping.wait(0.5):
+            if not (self.data / "instance.json").exists():
+                return self.say(f"{self.data} is gone.")
             for child in self.children:
                 code = child.ended()
                 if self._tried(child.part.name, child.revive):
@@ -208,9 +210,12 @@ class Supervisor:
         self.stopping.set()
         children.stop_all([child for child in self.children if child.part.name != "stripe"])
         children.stop_all([child for child in self.children if child.part.name == "stripe"])
-        stop_servers(self.data)
+        for server in (self.valkey, self.postgres):
+            if server:
+                server.stop()
         self.record.state, self.record.supervisor, self.record.children = "down", None, {}
-        self.record.write()
+        if self.data.exists():
+            self.record.write()
 
 
 def stop_servers(data: Path) -> None:
