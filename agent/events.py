@@ -9,7 +9,7 @@ from uuid import UUID
 import redis
 import structlog
 from django.conf import settings
-from psycopg import Connection
+from psycopg import Connection, Cursor
 
 log = structlog.get_logger()
 
@@ -27,7 +27,7 @@ INSERT INTO public.agent_event (thread, seq, kind) SELECT thread, seq, %(kind)s 
 """
 
 
-def emit(conn: Connection[Any], *, thread: UUID, kind: Kind) -> None:
+def emit(conn: Connection[Any] | Cursor[Any], *, thread: UUID, kind: Kind) -> None:
     """Insert one event in the caller's transaction; nothing is fetched, so it may travel in a pipeline."""
     conn.execute(EMIT, {"thread": thread, "kind": kind})
 

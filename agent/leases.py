@@ -28,24 +28,28 @@ class Lease:
     thread: UUID
     fence: int
     stop_requested: bool = False
+    graph_version: int = 1
 
 
 # The clock is read after the row's lock was waited for. A request to stop outlives a crash, never the turn it was meant for.
 ACQUIRE = """
-INSERT INTO public.agent_thread AS t (thread, fence, lease_owner, leased_until, state, sweeps, next_sweep_at)
-VALUES (%(thread)s, 1, %(owner)s, clock_timestamp() + %(seconds)s * interval '1 second', 'running', 1, clock_timestamp())
+INSERT INTO public.agent_thread AS t
+    (thread, fence, lease_owner, leased_until, state, activity, graph_version, sweeps, next_sweep_at)
+VALUES (%(thread)s, 1, %(owner)s, clock_timestamp() + %(seconds)s * interval '1 second', 'running', %(activity)s, %(version)s,
+    1, clock_timestamp())
 ON CONFLICT (thread) DO UPDATE SET
     fence = t.fence + 1,
     lease_owner = excluded.lease_owner,
     leased_until = clock_timestamp() + %(seconds)s * interval '1 second',
     state = 'running',
-    activity = %(activity)s,
+    activity = excluded.activity,
+    graph_version = CASE WHEN t.state = 'idle' THEN excluded.graph_version ELSE t.graph_version END,
     sweeps = t.sweeps + 1,
     next_sweep_at = clock_timestamp() + least(5 * 2 ^ least(t.sweeps, 10), 300) * interval '1 second',
     stop_requested_at = CASE WHEN t.state = 'running' THEN t.stop_requested_at END,
     stop_requested_by = CASE WHEN t.state = 'running' THEN t.stop_requested_by END
 WHERE t.leased_until IS NULL OR t.leased_until < clock_timestamp()
-RETURNING fence, stop_requested_at IS NOT NULL
+RETURNING fence, stop_requested_at IS NOT NULL, graph_version
 """
 RELEASE = """
 UPDATE public.agent_thread SET lease_owner = NULL, leased_until = NULL, state = %(state)s, activity = %(activity)s, sweeps = 0,
@@ -61,9 +65,18 @@ WHERE thread = %(thread)s AND fence = %(fence)s
 """
 
 
-def acquire(conn: Connection[Any], *, thread: UUID, activity: str = "Working") -> Lease | None:
-    """Take the thread's lease for settings.LEASE_SECONDS, or return None while another worker has it."""
-    values = {"thread": thread, "owner": owner(), "seconds": settings.LEASE_SECONDS, "activity": activity}
+def acquire(conn: Connection[Any], *, thread: UUID, graph_version: int = 1, activity: str = "Working") -> Lease | None:
+    """Take the thread's lease for settings.LEASE_SECONDS, or return None while another worker has it.
+
+    An idle thread moves to this worker's version of the graph; any other keeps the one it waits in.
+    """
+    values = {
+        "thread": thread,
+        "owner": owner(),
+        "seconds": settings.LEASE_SECONDS,
+        "activity": activity,
+        "version": graph_version,
+    }
     try:
         with conn.transaction():
             conn.execute("SELECT set_config('lock_timeout', %s, true)", (LOCK_WAIT,))
@@ -73,7 +86,7 @@ def acquire(conn: Connection[Any], *, thread: UUID, activity: str = "Working") -
             events.emit(conn, thread=thread, kind="status")
     except errors.LockNotAvailable:
         return None
-    return Lease(thread=thread, fence=row[0], stop_requested=row[1])
+    return Lease(thread=thread, fence=row[0], stop_requested=row[1], graph_version=row[2])
 
 
 def check(conn: Connection[Any], lease: Lease) -> None:

@@ -1,0 +1,87 @@
+"""Checkpoints that a worker without the lease cannot write, and that bring the transcript and browsers up to date with them."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.postgres import PostgresSaver
+from psycopg import Cursor
+from psycopg.rows import DictRow
+
+from agent import drafts, events, transcript
+from agent.leases import Lease, LeaseLost
+from agent.runs import Pool
+
+
+class ClockWentBack(Exception):
+    """This machine's clock is behind the one that wrote the newest checkpoint: what it writes would sort before that."""
+
+
+class FencedSaver(PostgresSaver):
+    """The checkpoints of one run. Each write is one implicit transaction (a pipeline) that begins with the fence."""
+
+    def __init__(self, pool: Pool, lease: Lease, *, on_lost: Callable[[], None] = lambda: None) -> None:
+        super().__init__(pool)
+        self._lease, self._on_lost = lease, on_lost
+        self._known: dict[str, Any] = {}  # the messages that have their transcript rows
+        self._beside = threading.local()  # what goes into the transaction of the `put` that this thread is in
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return the newest checkpoint; its messages have their rows, written with it."""
+        found = super().get_tuple(config)
+        if found:
+            self._known.update(transcript.seen(_messages(found.checkpoint)))
+        return found
+
+    def put(
+        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+    ) -> RunnableConfig:
+        """Write a checkpoint, and the rows of the messages that it holds first. Raises LeaseLost, ClockWentBack."""
+        parent = config["configurable"].get("checkpoint_id")
+        if parent and checkpoint["id"] <= parent:
+            raise ClockWentBack(f"checkpoint {checkpoint['id']} would sort before {parent}")
+        messages = _messages(checkpoint) if "messages" in new_versions else []
+        rows = transcript.changed(messages, known=self._known, thread=self._lease.thread)
+        self._beside.rows = rows
+        try:
+            written = super().put(config, checkpoint, metadata, new_versions)
+        finally:
+            self._beside.rows = []
+        if rows:
+            self._known.update(transcript.seen(messages))
+            events.publish(self._lease.thread, "feed")
+        return written
+
+    @contextmanager
+    def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
+        """Open a cursor; a pipelined one is a write, so the fence goes before it and the rows beside it."""
+        try:
+            with super()._cursor(pipeline=pipeline) as cursor:
+                if pipeline:
+                    cursor.execute("SELECT public.agent_fence(%s, %s)", (self._lease.thread, self._lease.fence))
+                yield cursor
+                if pipeline:
+                    self._write_beside(cursor, getattr(self._beside, "rows", []))
+        except psycopg.Error as error:
+            if error.sqlstate != "BS001":
+                raise
+            self._on_lost()
+            raise LeaseLost from error
+
+    def _write_beside(self, cursor: Cursor[DictRow], rows: Sequence[transcript.Row]) -> None:
+        if not rows:
+            return
+        transcript.write(cursor, rows)
+        if any(row["role"] == "ai" for row in rows):
+            cursor.execute(drafts.CLEAR, (self._lease.thread, self._lease.fence))
+        events.emit(cursor, thread=self._lease.thread, kind="feed")
+
+
+def _messages(checkpoint: Checkpoint) -> list[BaseMessage]:
+    found: list[BaseMessage] = checkpoint["channel_values"].get("messages", [])
+    return found

@@ -1,0 +1,231 @@
+"""The only code that touches a thread's graph. Rows say what is to be done; a bell only says: look now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+import psycopg
+import structlog
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
+from langgraph.types import Command, StateSnapshot
+from psycopg import Connection
+
+from agent import events, graph, heartbeats, leases, llm, policies, queue, threads
+from agent.budgets import Limits, new_turn
+from agent.checkpoints import FencedSaver
+from agent.leases import LeaseLost
+from agent.llm import Model
+from agent.queue import Taken
+from agent.runs import ACTIVE, Pool, Run
+from agent.state import GRAPH_VERSION
+from agent.tools import Tool, registry
+from escalations import lifecycle
+from ledger import connections
+
+log = structlog.get_logger()
+
+Outcome = Literal["idle", "waiting", "busy", "left", "unknown"]
+STEPS = 60  # of the graph in one invocation: above what the budgets of a turn allow
+ACTIVITY = 120  # characters of a reason in the list of conversations
+ROUNDS = 100  # invocations in one lease: a long queue goes on under the next one
+
+
+def drive(
+    thread: UUID,
+    *,
+    pool: Pool | None = None,
+    model: Model | None = None,
+    tools: Mapping[str, Tool] | None = None,
+    limits: Limits | None = None,
+) -> Outcome:
+    """Bring a thread as far as it can go without a person: to idle, or to a question that waits.
+
+    `pool` gives autocommit connections as the agent login. Returns `busy` while another worker has the lease, and `left`
+    when the run ended early; the sweeper drives it again. Safe to call at any time, any number of times, anywhere.
+    """
+    pool = pool or connections.pool()
+    ended: Outcome | None = None
+    while True:  # something may arrive between the last look and the release
+        with pool.connection() as conn:
+            standing = threads.look(conn, thread=thread)
+            if standing is None:
+                log.warning("agent.thread.unknown", thread=str(thread))
+                return "unknown"
+            if not standing.needs_drive:
+                return ended or ("waiting" if standing.state == "waiting" else "idle")
+            lease = leases.acquire(conn, thread=thread, graph_version=GRAPH_VERSION)
+        if lease is None:
+            return ended or "busy"
+        run = Run(
+            pool=pool,
+            lease=lease,
+            subject=standing.subject,
+            model=model or llm.installed(),
+            tools=tools if tools is not None else registry(),
+            limits=limits or Limits(),
+        )
+        ended = _Drive(run=run).outcome()
+        if ended == "left":
+            return ended
+
+
+class OtherGraph(Exception):
+    """The thread stopped in a version of the graph that this worker does not run; it could lose its question here."""
+
+
+@dataclass(kw_only=True)
+class _Drive:
+    """One lease's work."""
+
+    run: Run
+    compiled: graph.Graph = field(init=False)
+
+    def __post_init__(self) -> None:
+        run = self.run
+        if run.lease.stop_requested:
+            run.stop.set()
+        self.compiled = graph.with_saver(FencedSaver(run.pool, run.lease, on_lost=run.lost.set))
+
+    @property
+    def config(self) -> RunnableConfig:
+        """Return a fresh configuration: one that names a checkpoint would replay what came after it."""
+        return {
+            "configurable": {"thread_id": str(self.run.thread), "__pregel_strict_resume": True},
+            "recursion_limit": STEPS,
+        }
+
+    def outcome(self) -> Outcome:
+        """Work under the lease, and give it back as the work ended."""
+        run = self.run
+        events.publish(run.thread, "status")
+        ACTIVE.add(run)
+        try:
+            with heartbeats.of(run.pool).watch(run):
+                return self._guarded()
+        finally:
+            ACTIVE.remove(run)
+            events.publish(run.thread, "status")
+
+    def _guarded(self) -> Outcome:
+        run = self.run
+        try:
+            state, activity = self._advance()
+        except LeaseLost:
+            log.warning("agent.run.lost", thread=str(run.thread), fence=run.lease.fence)
+            return "left"
+        except GraphDrained as drained:
+            return self._leave(at_once=True, reason=drained.reason)
+        except Exception:
+            log.exception("agent.run.failed", thread=str(run.thread))
+            return self._leave(at_once=False, reason="failed")
+        with run.pool.connection() as conn, conn.transaction():
+            if state == "idle":
+                lifecycle.mark_done(conn, thread=run.thread)
+            leases.release(conn, run.lease, state=state, activity=activity)
+        return "idle" if state == "idle" else "waiting"
+
+    def _leave(self, *, at_once: bool, reason: str) -> Outcome:
+        """Give the lease back with the thread unfinished; when even that fails the lease runs out by itself."""
+        run = self.run
+        log.info("agent.run.left", thread=str(run.thread), reason=reason)
+        try:
+            with run.pool.connection(timeout=2) as conn:
+                leases.leave(conn, run.lease, at_once=at_once)
+        except psycopg.Error as error:
+            log.warning("agent.lease.kept", thread=str(run.thread), error=type(error).__name__)
+        return "left"
+
+    def _advance(self) -> tuple[leases.State, str]:
+        """Do the first thing that fits, until nothing does. Returns the thread's state and what lists say about it."""
+        if self.run.lease.graph_version != GRAPH_VERSION:
+            raise OtherGraph(f"the thread waits in version {self.run.lease.graph_version} of the graph")
+        recovered = False
+        for _ in range(ROUNDS):
+            self._check()
+            snapshot = self.compiled.get_state(self.config)
+            if snapshot.interrupts:
+                decided = self._decided(snapshot)
+                if not decided:
+                    return "waiting", self._open(snapshot)
+                self._resume(decided)
+            elif snapshot.tasks:  # unfinished, whatever `next` says
+                self._invoke(None)
+            else:
+                taken = self._next_message(snapshot, recover=not recovered)
+                recovered = True
+                if taken is None:
+                    return "idle", ""
+                self.run.forget_stop()
+                self._invoke(_input(taken))
+        raise GraphDrained("many messages in one lease")
+
+    def _check(self) -> None:
+        """Raise when the run has to end here. Errors of background writes reach nobody else."""
+        if self.run.lost.is_set():
+            raise LeaseLost
+        if self.run.control.drain_requested:
+            raise GraphDrained(self.run.control.drain_reason or "shutdown")
+
+    def _invoke(self, given: Any) -> None:
+        run = self.run
+        self.compiled.invoke(given, self.config, context=run, durability="sync", control=run.control)
+
+    # -- questions and decisions ---------------------------------------------------------------
+
+    def _decided(self, snapshot: StateSnapshot) -> dict[str, dict[str, Any]]:
+        with self.run.pool.connection() as conn:
+            return lifecycle.decisions_for(conn, interrupt_ids=[item.id for item in snapshot.interrupts])
+
+    def _open(self, snapshot: StateSnapshot) -> str:
+        """Put the questions that wait to people, once each, and return the reason for the list of conversations."""
+        reason = ""
+        for item in snapshot.interrupts:
+            reason = item.value["reason"]
+            with self.run.pool.connection() as conn, conn.transaction():
+                leases.check(conn, self.run.lease)
+                self._open_one(conn, item.id, item.value, requested_by=snapshot.values["author"])
+        events.publish(self.run.thread, "escalation")
+        return reason[:ACTIVITY]
+
+    def _open_one(self, conn: Connection[Any], interrupt_id: str, question: dict[str, Any], *, requested_by: int) -> None:
+        calls = question["calls"] if question["kind"] == "approval" else None
+        lifecycle.open(
+            conn,
+            kind=question["kind"],
+            object=f"thread:{self.run.thread}",
+            payload=question,
+            thread=self.run.thread,
+            interrupt_id=interrupt_id,
+            subject=self.run.subject,
+            requested_by=requested_by,
+            ai_message_id=question["ai_message_id"],
+            generation=question["generation"],
+            calls=calls,
+            verdicts=question["verdicts"],
+            policy_version=policies.version(conn),
+        )
+
+    def _resume(self, decided: dict[str, dict[str, Any]]) -> None:
+        """Hand the decisions over. They stay rows: after a crash before the next checkpoint they are handed over again."""
+        with self.run.pool.connection() as conn, conn.transaction():
+            leases.check(conn, self.run.lease)
+            lifecycle.mark_resumed(conn, interrupt_ids=list(decided))
+        self._invoke(Command(resume=decided))
+
+    # -- messages ------------------------------------------------------------------------------
+
+    def _next_message(self, snapshot: StateSnapshot, *, recover: bool) -> Taken | None:
+        with self.run.pool.connection() as conn:
+            if recover:
+                seen = {str(message.id) for message in snapshot.values.get("messages", [])}
+                if lost := queue.taken_but_unseen(conn, self.run.lease, seen=seen):
+                    return lost
+            return queue.take(conn, self.run.lease)
+
+
+def _input(taken: Taken) -> dict[str, Any]:
+    """Return what begins a turn."""
+    fresh = {"turn": new_turn(), "rollbacks": 0, "question": {}, "decision": {}}
+    return fresh | {"messages": [taken.message()], "author": taken.author}

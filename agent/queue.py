@@ -1,0 +1,75 @@
+"""Staff messages that wait for the driver: taken one at a time, in order, each exactly once."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from langchain_core.messages import HumanMessage
+from psycopg import Connection
+
+from agent import leases
+from agent.leases import Lease
+
+# Taking comes before the checkpoint, and locks the row against edits: what the agent reads is what staff see. Facts from
+# outside travel with the message, but not what is told to staff only.
+TAKE = """
+WITH next AS (
+    SELECT id FROM public.agent_staff_message WHERE thread = %(thread)s AND state = 'queued' ORDER BY number LIMIT 1 FOR UPDATE
+), taken AS (
+    UPDATE public.agent_staff_message m SET state = 'taken', taken_at = clock_timestamp() FROM next WHERE m.id = next.id
+    RETURNING m.id, m.author, m.text
+), told AS (
+    UPDATE public.agent_notice n SET told_in = taken.id FROM taken
+    WHERE n.thread = %(thread)s AND n.told_in IS NULL AND n.state <> 'info'
+    RETURNING n.id, n.text
+)
+SELECT taken.id, taken.author, taken.text, ARRAY(SELECT told.text FROM told ORDER BY told.id) FROM taken
+"""
+# A crash after taking, before the checkpoint: the newest taken message is not in the thread yet.
+LAST_TAKEN = """
+SELECT m.id, m.author, m.text, ARRAY(SELECT n.text FROM public.agent_notice n WHERE n.told_in = m.id ORDER BY n.id)
+FROM public.agent_staff_message m WHERE m.thread = %s AND m.state = 'taken' ORDER BY m.taken_at DESC, m.number DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """A staff message on its way into the thread."""
+
+    id: UUID
+    author: int
+    text: str
+    notices: list[str]
+
+    def message(self) -> HumanMessage:
+        """Return the message as the model reads it: what happened meanwhile first."""
+        lines = [f"Notice: {notice}" for notice in self.notices]
+        return HumanMessage(
+            id=message_id(self.id),
+            content="\n".join([*lines, self.text]),
+            additional_kwargs={"text": self.text, "author": self.author},
+        )
+
+
+def message_id(staff_message: UUID) -> str:
+    """Return the id that a staff message has in the thread."""
+    return f"staff:{staff_message}"
+
+
+def take(conn: Connection[Any], lease: Lease) -> Taken | None:
+    """Take the next queued message, in one fenced transaction. Raises LeaseLost."""
+    with conn.transaction():
+        leases.check(conn, lease)
+        row = conn.execute(TAKE, {"thread": lease.thread}).fetchone()
+    return _taken(row)
+
+
+def taken_but_unseen(conn: Connection[Any], lease: Lease, *, seen: Collection[str]) -> Taken | None:
+    """Return the message that was taken last if it is not among the ids of the thread's messages."""
+    found = _taken(conn.execute(LAST_TAKEN, (lease.thread,)).fetchone())
+    return None if found is None or message_id(found.id) in seen else found
+
+
+def _taken(row: Any) -> Taken | None:
+    return row and Taken(id=row[0], author=row[1], text=row[2], notices=row[3])

@@ -1,0 +1,79 @@
+"""Finding threads that nobody drives although there is something to do: after a crash, a lost bell, a lost broker."""
+
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+from agent import events
+from agent.leases import CAP
+from escalations import lifecycle
+
+AT_ONCE = 200  # threads in one sweep; the next one finds the rest
+REASON = "The conversation could not go on: {sweeps} drives of it ended without progress. What was applied stays applied."
+
+# What needs a drive, by rows alone; the driver looks at the checkpoint. A waiting thread whose question is undecided does
+# not. `next_sweep_at` spaces the drives of a thread that makes no progress, and of one whose bell was just rung.
+DUE = """
+WITH due AS (
+    SELECT t.thread, t.sweeps FROM public.agent_thread t
+    WHERE t.state <> 'idle' AND t.state <> 'stuck' AND t.next_sweep_at <= now()
+      AND (t.leased_until IS NULL OR t.leased_until < now())
+      AND (t.state = 'running' OR NOT EXISTS (
+            SELECT FROM public.escalations_escalation e
+            WHERE e.thread = t.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed')))
+    UNION
+    SELECT t.thread, t.sweeps FROM public.agent_thread t
+    WHERE t.state = 'idle' AND t.next_sweep_at <= now()
+      AND EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = t.thread AND m.state = 'queued')
+), free AS (
+    SELECT thread FROM public.agent_thread WHERE thread IN (SELECT thread FROM due) ORDER BY thread LIMIT %(most)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE public.agent_thread t SET next_sweep_at = now() + least(5 * 2 ^ least(t.sweeps, 10), 300) * interval '1 second'
+FROM free WHERE t.thread = free.thread
+RETURNING t.thread, t.sweeps
+"""
+NEW = """
+SELECT DISTINCT m.thread FROM public.agent_staff_message m
+WHERE m.state = 'queued' AND NOT EXISTS (SELECT FROM public.agent_thread t WHERE t.thread = m.thread)
+LIMIT %(most)s
+"""
+GIVE_UP = """
+UPDATE public.agent_thread SET state = 'stuck', activity = 'Could not go on', leased_until = NULL, lease_owner = NULL
+WHERE thread = %s AND sweeps >= %s AND (leased_until IS NULL OR leased_until < now())
+RETURNING thread
+"""
+ABOUT = """
+SELECT c.subject, (SELECT m.author FROM public.agent_staff_message m
+                   WHERE m.thread = c.thread AND m.state <> 'cancelled' ORDER BY m.number DESC LIMIT 1)
+FROM public.agent_conversation c WHERE c.thread = %s
+"""
+
+
+def sweep(conn: Connection[Any]) -> list[UUID]:
+    """Return the threads to ring for, and put those that made no progress too often before a person."""
+    due = conn.execute(DUE, {"most": AT_ONCE}).fetchall()
+    new = conn.execute(NEW, {"most": AT_ONCE}).fetchall()
+    for thread, sweeps in due:
+        if sweeps >= CAP:
+            give_up(conn, thread=thread, sweeps=sweeps)
+    return [row[0] for row in new] + [thread for thread, sweeps in due if sweeps < CAP]
+
+
+def give_up(conn: Connection[Any], *, thread: UUID, sweeps: int) -> None:
+    """Mark the thread stuck and open an escalation; *Resume* on its page, or a new message, drives it again."""
+    with conn.transaction():
+        if conn.execute(GIVE_UP, (thread, CAP)).fetchone() is None:
+            return
+        subject, author = conn.execute(ABOUT, (thread,)).fetchone() or (None, None)
+        lifecycle.open(
+            conn,
+            kind="infrastructure",
+            object=f"stuck:{thread}",
+            payload={"reason": REASON.format(sweeps=sweeps), "phase": "before_answers", "calls": []},
+            thread=thread,
+            subject=subject,
+            requested_by=author,
+        )
+        events.emit(conn, thread=thread, kind="status")

@@ -1,0 +1,37 @@
+"""Doorbells of the agent worker. The rows are the work: a lost, doubled or late task changes nothing but latency."""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from celery import shared_task
+from celery.signals import worker_shutting_down
+
+from agent import driver, runs
+from agent import sweep as sweeper
+from ledger import connections
+from outbox import bell
+
+log = structlog.get_logger()
+
+
+@shared_task(name="agent.drive")
+def drive(thread: str) -> None:
+    """Bring a thread as far as it can go without a person."""
+    driver.drive(UUID(thread))
+
+
+@shared_task(name="agent.sweep")
+def sweep() -> None:
+    """Ring for every thread that needs a drive and has none."""
+    with connections.pool().connection() as conn:
+        threads = sweeper.sweep(conn)
+    for thread in threads:
+        log.info("agent.thread.swept", thread=str(thread))
+        bell.ring("agent.drive", str(thread))
+
+
+@worker_shutting_down.connect
+def drain(**kwargs: Any) -> None:
+    """End the runs of this worker at their next safe point; other workers go on with them."""
+    log.info("agent.worker.draining", runs=runs.ACTIVE.drain())

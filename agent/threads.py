@@ -1,0 +1,39 @@
+"""What the rows say about a thread before anybody takes its lease: is there anything to do?"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import Connection
+
+LOOK = """
+SELECT c.subject, coalesce(t.state, 'idle'),
+    EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = c.thread AND m.state = 'queued'),
+    EXISTS (SELECT FROM public.escalations_escalation e
+            WHERE e.thread = c.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed'))
+FROM public.agent_conversation c LEFT JOIN public.agent_thread t ON t.thread = c.thread
+WHERE c.thread = %s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A conversation's subject, and how its thread stands."""
+
+    subject: int
+    state: str  # idle, running, waiting, stuck
+    has_queued: bool
+    asks_person: bool  # an escalation of its interrupt is undecided
+
+    @property
+    def needs_drive(self) -> bool:
+        """Return whether a drive could do anything. `running` is unfinished work, whoever left it."""
+        if self.state == "waiting":
+            return not self.asks_person
+        return self.state in ("running", "stuck") or self.has_queued
+
+
+def look(conn: Connection[Any], *, thread: UUID) -> Standing | None:
+    """Return how a thread stands, or None when there is no such conversation."""
+    row = conn.execute(LOOK, (thread,)).fetchone()
+    return row and Standing(subject=row[0], state=row[1], has_queued=row[2], asks_person=row[3])
