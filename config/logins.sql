@@ -38,7 +38,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON
 TO backstop_web;
 GRANT SELECT ON public.auth_group, public.auth_group_permissions, public.auth_permission, public.django_content_type TO backstop_web;
 GRANT SELECT ON public.agent_transcript_entry, public.agent_draft, public.agent_window, public.outbox_webhook_event TO backstop_web;
-GRANT INSERT (thread, subject, created_by_id) ON public.agent_conversation TO backstop_web;
+GRANT INSERT (thread, subject, created_by_id, created_at) ON public.agent_conversation TO backstop_web;
 GRANT INSERT (thread), UPDATE (stop_requested_at, stop_requested_by, next_sweep_at) ON public.agent_thread TO backstop_web;
 GRANT INSERT, UPDATE (text, state, number) ON public.agent_staff_message TO backstop_web;
 GRANT INSERT ON public.agent_notice, public.agent_event, public.agent_policy TO backstop_web;

@@ -1,15 +1,17 @@
 """Tags of every page's frame: icons of the sprite, amounts, initials. Built in, so no page loads them."""
 
+import re
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from ledger import wiring
 
 register = template.Library()
+AMOUNT = re.compile(r"((?:[€$£¥₹₩]|\b[A-Z]{3} )\d[\d,]*(?:\.\d+)?)")
 
 
 @register.simple_tag
@@ -26,8 +28,27 @@ def money(minor: int | None, currency: str) -> str:
 
 
 @register.filter
+def grouped(number: int | None) -> str:
+    """Return a whole number with its thousands apart: 25000 gives "25,000"."""
+    return "" if number is None else f"{number:,}"
+
+
+@register.filter
 def initials(name: Any) -> str:
     """Return at most two characters that stand for a person's name: "support3" gives "S3"."""
     text = str(name)
     last = next((character for character in reversed(text) if character.isalnum()), "")
     return (text[:1] + (last if len(text) > 1 else "")).upper()
+
+
+@register.filter
+def strong_amounts(sentence: Any) -> SafeString:
+    """Return a sentence, escaped, with its amounts in bold type."""
+    parts = AMOUNT.split(str(sentence))
+    return format_html_join(
+        "", "{}", ((_strong(part) if AMOUNT.fullmatch(part) else conditional_escape(part),) for part in parts)
+    )
+
+
+def _strong(text: str) -> SafeString:
+    return format_html("<b>{}</b>", text)

@@ -1,0 +1,178 @@
+"""The JSON API of conversations: the same verbs and rules as the pages, session log-in and CSRF included."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import uuid4
+
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import ValidationError as Invalid
+from django.db import connection, transaction
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.decorators import api_view
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agent import conversations as reading
+from agent import events, feeds, standing
+from agent import messages as sending
+from agent.forms import clean_text
+from agent.models import Conversation
+from agent.permissions import check_user_can_read, check_user_can_resume, check_user_can_talk
+from ledger import people, wiring
+from outbox import bell
+
+View = Callable[..., Response]
+
+
+class Strict(serializers.Serializer[Any]):
+    """A body of known fields only."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the validated fields; refuse what nobody asked for."""
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
+            raise ValidationError({name: ["This field is not known."] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class NewConversation(Strict):
+    """Whom a conversation is about."""
+
+    subject = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+
+    def validate_subject(self, subject: int) -> int:
+        """Refuse a customer who does not exist."""
+        if wiring.plugged("BACKSTOP_SUBJECTS").find(subject) is None:
+            raise ValidationError("There is no such customer.")
+        return subject
+
+
+class NewMessage(Strict):
+    """What a staff member says; the same id is the same message."""
+
+    id = serializers.UUIDField(required=False)
+    text = serializers.CharField(trim_whitespace=False, allow_blank=True)
+
+    def validate_text(self, text: str) -> str:
+        """Refuse what may not be sent."""
+        try:
+            return clean_text(text)
+        except Invalid as error:
+            raise ValidationError(error.messages) from None
+
+
+class Newest(CursorPagination):
+    """Newest conversations first."""
+
+    ordering = "-id"
+
+
+def endpoint(methods: Sequence[str]) -> Callable[[View], Any]:
+    """Declare an API view: JSON 403 instead of the log-in page for whoever is not logged in."""
+    return lambda view: login_not_required(api_view(list(methods))(view))
+
+
+@endpoint(["GET", "POST"])
+def conversations(request: Request) -> Response:
+    """List conversations, newest first, or begin one."""
+    if request.method == "POST":
+        return _begin(request)
+    check_user_can_read(request.user)
+    pages = Newest()
+    rows = pages.paginate_queryset(Conversation.objects.all(), request) or []
+    names = people.subject_names(row.subject for row in rows)
+    return pages.get_paginated_response([_summary(row, names) for row in rows])
+
+
+def _begin(request: Request) -> Response:
+    check_user_can_talk(request.user)
+    body = NewConversation(data=request.data)
+    body.is_valid(raise_exception=True)
+    row = reading.create(subject=body.validated_data["subject"], user=request.user)
+    return Response(_summary(row, people.subject_names([row.subject])), status=201)
+
+
+@endpoint(["GET"])
+def conversation(request: Request, pk: int) -> Response:
+    """Return a conversation with its feed, the waiting messages, and where it stands."""
+    check_user_can_read(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    rows = reading.read(row, everything="all" in request.query_params)
+    stands = standing.standing(rows, now=timezone.now())
+    items = feeds.feed(rows, live=stands.can_stop, shown=feeds.untold(rows))
+    return Response(
+        _summary(row, {row.subject: rows.subject})
+        | {
+            "seq": rows.seq,
+            "standing": asdict(stands),
+            "feed": [asdict(item) for item in items if item.kind != "day"],
+            "queue": [{"id": message.id, "text": message.text, "sent_at": message.sent_at} for message in rows.queued],
+            "draft": rows.draft,
+        }
+    )
+
+
+@endpoint(["POST"])
+def messages(request: Request, pk: int) -> Response:
+    """Queue a message: 201, or 200 when it was there already."""
+    check_user_can_talk(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    body = NewMessage(data=request.data)
+    body.is_valid(raise_exception=True)
+    message, text = body.validated_data.get("id") or uuid4(), body.validated_data["text"]
+    return _act(
+        row,
+        lambda conn: sending.send(conn, thread=row.thread, message=message, author=request.user.pk, text=text),
+        ring=True,
+        answer=lambda new: Response({"id": message}, status=201 if new else 200),
+    )
+
+
+@endpoint(["POST"])
+def stop(request: Request, pk: int) -> Response:
+    """Ask the agent to stop before its next step."""
+    check_user_can_talk(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    return _act(row, lambda conn: sending.stop(conn, thread=row.thread, user=request.user.pk))
+
+
+@endpoint(["POST"])
+def resume(request: Request, pk: int) -> Response:
+    """Wake the agent for a conversation that stands still."""
+    check_user_can_resume(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    name = str(request.user)
+    return _act(row, lambda conn: sending.resume(conn, thread=row.thread, user=request.user.pk, name=name), ring=True)
+
+
+def _act(
+    row: Conversation,
+    verb: Callable[[Any], Any],
+    *,
+    ring: bool = False,
+    answer: Callable[[Any], Response] = lambda done: Response(status=204),
+) -> Response:
+    try:
+        with transaction.atomic():
+            connection.ensure_connection()
+            done = verb(connection.connection)
+    except sending.Unsendable as reason:
+        return Response({"detail": str(reason)}, status=409)
+    events.publish(row.thread, "feed")
+    if ring:
+        bell.ring("agent.drive", str(row.thread))
+    return answer(done)
+
+
+def _summary(row: Conversation, names: dict[int, str]) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "subject": row.subject,
+        "name": names.get(row.subject, ""),
+        "created_by": row.created_by_id,
+        "created_at": row.created_at,
+    }

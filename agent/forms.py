@@ -1,0 +1,110 @@
+"""What people type into the chat and the limits page, checked before it becomes a row."""
+
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from agent.tools import LARGEST_AMOUNT
+
+LONGEST = 8000  # characters of a message
+# Everything below a space but tab and line feed, DEL, and half characters: no column and no reader wants them.
+UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+CARD = re.compile(r"(?<![\d])\d(?:[ -]?\d){12,18}(?![\d])")
+
+
+def clean_text(text: str) -> str:
+    """Return a message as it is kept; raise ValidationError with one sentence for what may not be sent."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    if not text:
+        raise ValidationError("Write something first.")
+    if len(text) > LONGEST:
+        raise ValidationError(f"A message may have {LONGEST:,} characters; this one has {len(text):,}.")
+    if UNPRINTABLE.search(text):
+        raise ValidationError("The message holds characters that cannot be printed. Paste it as plain text.")
+    if any(_is_card_number(found.group()) for found in CARD.finditer(text)):
+        raise ValidationError("That looks like a card number. Backstop may not keep one: write the last four digits only.")
+    return text
+
+
+def _is_card_number(text: str) -> bool:
+    """Return whether the digits begin like a card's and pass its check digit (Luhn)."""
+    digits = [int(character) for character in text if character.isdigit()]
+    doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
+    return digits[0] in (3, 4, 5, 6) and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+class TextField(forms.CharField):
+    """The text of a message."""
+
+    def __init__(self) -> None:
+        super().__init__(strip=False, required=False)
+        self.validators = []  # clean_text says it better
+
+    def clean(self, value: object) -> str:
+        """Return the checked text."""
+        return clean_text(str(value or ""))
+
+
+class MessageForm(forms.Form):
+    """A new message. The id is in the page: sent twice, it is still one message."""
+
+    id = forms.UUIDField(required=False)
+    text = TextField()
+
+    def clean_id(self) -> uuid.UUID:
+        """Return the page's id, or a new one for a sender without."""
+        found: uuid.UUID | None = self.cleaned_data["id"]
+        return found or uuid.uuid4()
+
+
+class QueuedForm(forms.Form):
+    """Which waiting message is meant."""
+
+    id = forms.UUIDField()
+
+
+class EditForm(QueuedForm):
+    """A waiting message's new text."""
+
+    text = TextField()
+
+
+class SubjectForm(forms.Form):
+    """Whom a new conversation is about."""
+
+    subject = forms.IntegerField(min_value=1, max_value=2**63 - 1)
+
+
+class ReasonField(forms.CharField):
+    """Why something is set; shown to others."""
+
+    def __init__(self, missing: str) -> None:
+        super().__init__(max_length=300, error_messages={"required": missing})
+
+
+class SwitchForm(forms.Form):
+    """Pausing all writes, or letting them go on."""
+
+    paused = forms.TypedChoiceField(choices=[("1", "Pause"), ("0", "Go on")], coerce=lambda text: text == "1")
+    reason = ReasonField("Say why: it is shown to everybody.")
+
+
+class LimitForm(forms.Form):
+    """The amount above which a tool's call waits for a reviewer; empty takes the limit away."""
+
+    tool = forms.ChoiceField(error_messages={"invalid_choice": "There is no such tool."})
+    value = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=LARGEST_AMOUNT,
+        error_messages={"invalid": "Minor units as a whole number: 25000 is 250.00."},
+    )
+    reason = ReasonField("Say why: it is kept with the limit.")
+
+    def __init__(self, *args: Any, tools: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["tool"].choices = [(name, name) for name in tools]

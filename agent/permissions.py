@@ -1,0 +1,50 @@
+"""Who may do what with conversations: `check_user_can_x` raises PermissionDenied, `user_can_x` asks."""
+
+from typing import Any
+
+from ledger.roles import ADMIN, REVIEWER, SUPPORT, check_role, roles_of
+
+
+def check_user_can_read(user: Any) -> None:
+    """Conversations are open to everybody who has a role."""
+    check_role(user, SUPPORT, REVIEWER, ADMIN)
+
+
+def user_can_read(user: Any) -> bool:
+    """Return whether the person may read conversations."""
+    return bool(roles_of(user) & {SUPPORT, REVIEWER, ADMIN})
+
+
+def check_user_can_talk(user: Any) -> None:
+    """Only support staff start conversations, write in them, and stop the agent."""
+    check_role(user, SUPPORT)
+
+
+def user_can_talk(user: Any) -> bool:
+    """Return whether the person may write."""
+    return SUPPORT in roles_of(user)
+
+
+def check_user_can_resume(user: Any) -> None:
+    """Whoever may read a conversation may ask for it to go on; nothing happens that would not happen anyway."""
+    check_role(user, SUPPORT, REVIEWER, ADMIN)
+
+
+def user_can_resume(user: Any) -> bool:
+    """Return whether the person may ask a halted conversation to go on."""
+    return user_can_read(user)
+
+
+def check_user_can_set_limits(user: Any) -> None:
+    """Only admins pause writes and set limits."""
+    check_role(user, ADMIN)
+
+
+def user_can_set_limits(user: Any) -> bool:
+    """Return whether the person may pause writes and set limits."""
+    return ADMIN in roles_of(user)
+
+
+def user_can_see_evidence(user: Any) -> bool:
+    """Return whether the person sees SQLSTATE, constraint and table: reviewers and admins."""
+    return bool(roles_of(user) & {REVIEWER, ADMIN})

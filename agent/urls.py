@@ -1,0 +1,27 @@
+"""Routes of the chat, its stream, its API and the limits."""
+
+from django.urls import path
+
+from agent import api, limits, stream, views
+
+app_name = "agent"
+urlpatterns = [
+    path("conversations/", views.conversations, name="conversations"),
+    path("conversations/new/", views.new, name="new"),
+    path("conversations/<int:pk>/", views.conversation, name="conversation"),
+    path("conversations/<int:pk>/feed/", views.feed, name="feed"),
+    path("conversations/<int:pk>/stream/", stream.stream, name="stream"),
+    path("conversations/<int:pk>/send/", views.send, name="send"),
+    path("conversations/<int:pk>/edit/", views.edit, name="edit"),
+    path("conversations/<int:pk>/cancel/", views.cancel, name="cancel"),
+    path("conversations/<int:pk>/stop/", views.stop, name="stop"),
+    path("conversations/<int:pk>/resume/", views.resume, name="resume"),
+    path("limits/", limits.limits, name="limits"),
+    path("limits/pause/", limits.pause, name="pause"),
+    path("limits/set/", limits.set_limit, name="set_limit"),
+    path("api/conversations/", api.conversations, name="api_conversations"),
+    path("api/conversations/<int:pk>/", api.conversation, name="api_conversation"),
+    path("api/conversations/<int:pk>/messages/", api.messages, name="api_messages"),
+    path("api/conversations/<int:pk>/stop/", api.stop, name="api_stop"),
+    path("api/conversations/<int:pk>/resume/", api.resume, name="api_resume"),
+]

@@ -1,0 +1,215 @@
+"""The chat's pages. Each loads with permission, makes one call, and redirects or draws the chat again."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from agent import conversations as reading
+from agent import events, feeds, lists, messages, rulebook, standing
+from agent.forms import EditForm, MessageForm, QueuedForm, SubjectForm
+from agent.models import Conversation
+from agent.permissions import (
+    check_user_can_read,
+    check_user_can_resume,
+    check_user_can_talk,
+    user_can_resume,
+    user_can_see_evidence,
+    user_can_talk,
+)
+from ledger import wiring
+from ledger.roles import needs
+from outbox import bell
+
+
+@require_safe
+@needs(check_user_can_read)
+def conversations(request: HttpRequest) -> HttpResponse:
+    """Show the list, and how to begin."""
+    return render(request, _template(request), _shell(request))
+
+
+@needs(check_user_can_talk)
+def new(request: HttpRequest) -> HttpResponse:
+    """Pick a customer; a conversation acts on one only."""
+    subjects = wiring.plugged("BACKSTOP_SUBJECTS")
+    text = request.GET.get("customer", "")
+    context = {"text": text, "choices": subjects.search(text, limit=20), "error": ""}
+    if request.method != "POST":
+        return render(request, "agent/new.html", _shell(request) | context)
+    form = SubjectForm(request.POST)
+    if form.is_valid() and subjects.find(form.cleaned_data["subject"]):
+        made = reading.create(subject=form.cleaned_data["subject"], user=request.user)
+        return redirect("agent:conversation", pk=made.pk)
+    context["error"] = "There is no such customer. Search for one by name, e-mail or number."
+    return render(request, "agent/new.html", _shell(request) | context, status=422)
+
+
+@require_safe
+@needs(check_user_can_read)
+def conversation(request: HttpRequest, pk: int) -> HttpResponse:
+    """Show one conversation."""
+    return _draw(request, get_object_or_404(Conversation, pk=pk))
+
+
+@require_safe
+@needs(check_user_can_read)
+def feed(request: HttpRequest, pk: int) -> HttpResponse:
+    """Return the chat without its frame, for the page to take over what changed."""
+    return _draw(request, get_object_or_404(Conversation, pk=pk), template="agent/_chat.html")
+
+
+@require_POST
+@needs(check_user_can_talk)
+def send(request: HttpRequest, pk: int) -> HttpResponse:
+    """Queue a message and wake the agent."""
+    row, form = get_object_or_404(Conversation, pk=pk), MessageForm(request.POST)
+    if not form.is_valid():
+        return _refused(request, row, _first_error(form))
+    return _act(
+        request,
+        row,
+        lambda conn: messages.send(
+            conn, thread=row.thread, message=form.cleaned_data["id"], author=_id(request), text=form.cleaned_data["text"]
+        ),
+    )
+
+
+@require_POST
+@needs(check_user_can_talk)
+def edit(request: HttpRequest, pk: int) -> HttpResponse:
+    """Change a waiting message."""
+    row, form = get_object_or_404(Conversation, pk=pk), EditForm(request.POST)
+    if not form.is_valid():
+        return _refused(request, row, _first_error(form))
+    return _act(
+        request,
+        row,
+        lambda conn: messages.edit(
+            conn, thread=row.thread, message=form.cleaned_data["id"], author=_id(request), text=form.cleaned_data["text"]
+        ),
+        ring=False,
+    )
+
+
+@require_POST
+@needs(check_user_can_talk)
+def cancel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take a waiting message back."""
+    row, form = get_object_or_404(Conversation, pk=pk), QueuedForm(request.POST)
+    if not form.is_valid():
+        return _refused(request, row, "That message does not exist.")
+    return _act(request, row, lambda conn: messages.cancel(conn, thread=row.thread, message=form.cleaned_data["id"]), ring=False)
+
+
+@require_POST
+@needs(check_user_can_talk)
+def stop(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask the agent to stop before its next step."""
+    row = get_object_or_404(Conversation, pk=pk)
+    return _act(request, row, lambda conn: messages.stop(conn, thread=row.thread, user=_id(request)), ring=False)
+
+
+@require_POST
+@needs(check_user_can_resume)
+def resume(request: HttpRequest, pk: int) -> HttpResponse:
+    """Wake the agent for a conversation that stands still."""
+    row = get_object_or_404(Conversation, pk=pk)
+    name = str(request.user)
+    return _act(request, row, lambda conn: messages.resume(conn, thread=row.thread, user=_id(request), name=name))
+
+
+# -- what the views share ----------------------------------------------------------------------------
+
+
+def _act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *, ring: bool = True) -> HttpResponse:
+    """Run one verb in one transaction, then tell browsers and worker, and draw the chat or redirect to it."""
+    try:
+        with transaction.atomic():
+            connection.ensure_connection()
+            verb(connection.connection)
+    except messages.Unsendable as reason:
+        return _refused(request, row, str(reason))
+    events.publish(row.thread, "feed")
+    if ring:
+        bell.ring("agent.drive", str(row.thread))
+    if request.htmx:
+        return _draw(request, row, template="agent/_chat.html")
+    return redirect("agent:conversation", pk=row.pk)
+
+
+def _refused(request: HttpRequest, row: Conversation, sentence: str) -> HttpResponse:
+    """Draw the chat with the reason why nothing was taken; what was typed stays."""
+    typed = request.POST.get("text", "")[:20_000].replace("\x00", "")
+    return _draw(request, row, template=_template(request), error=sentence, typed=typed, status=422)
+
+
+def _draw(
+    request: HttpRequest,
+    row: Conversation,
+    *,
+    template: str = "agent/page.html",
+    error: str = "",
+    typed: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    context = _shell(request) | talk(row, everything="all" in request.GET) | {"error": error, "typed": typed}
+    return render(request, template, context, status=status)
+
+
+def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
+    """Return what the middle and the right pane show of a conversation."""
+    rows = reading.read(row, everything=everything)
+    stands = standing.standing(rows, now=timezone.now())
+    shown = feeds.untold(rows) + (rows.queued[:1] if stands.starting else [])
+    return {
+        "rows": rows,
+        "conversation": row,
+        "began_by": rows.name(row.created_by_id),
+        "standing": stands,
+        "queue": rows.queued[1:] if stands.starting else rows.queued,
+        "items": feeds.feed(rows, live=stands.can_stop or stands.words.startswith("Stopping"), shown=shown),
+        "new_id": uuid.uuid4(),
+        **wiring.plugged("BACKSTOP_SUBJECTS").panel(row.subject),
+    }
+
+
+def _shell(request: HttpRequest) -> dict[str, Any]:
+    """Return what every page of the chat shows: the list, the strips, and what this person may do."""
+    can_talk = user_can_talk(request.user)
+    return {
+        "listing": lists.listing(
+            user=request.user,
+            only=request.GET.get("only", ""),
+            text=request.GET.get("q", "")[:200],
+            default="mine" if can_talk else "all",
+        ),
+        "can_talk": can_talk,
+        "can_resume": user_can_resume(request.user),
+        "can_see_evidence": user_can_see_evidence(request.user),
+        "stand_in": not settings.BACKSTOP_MODEL,
+        "paused": rulebook.pause(),
+    }
+
+
+def _template(request: HttpRequest) -> str:
+    return "agent/_chat.html" if request.htmx else "agent/page.html"
+
+
+def _first_error(form: Any) -> str:
+    for errors in form.errors.as_data().values():
+        for error in errors:
+            found: ValidationError = error
+            return str(found.messages[0])
+    return "The message could not be read."
+
+
+def _id(request: HttpRequest) -> int:
+    return int(request.user.pk)

@@ -1,0 +1,228 @@
+// The chat: what the stream says is fetched again and morphed in place, forms are sent without leaving the page,
+// and the draft of a message stays on this device. Every page works without it.
+const chat = () => document.getElementById("chat");
+const byId = (id) => document.getElementById(id);
+
+// ── Taking over what changed ────────────────────────────────────────────────────────────────────
+const callbacks = {
+  // What the browser owns (typed text, open drawers) is marked with data-keep and left as it is.
+  beforeNodeMorphed(old, fresh) {
+    if (old.nodeType !== Node.ELEMENT_NODE) return true;
+    if (old.hasAttribute("data-keep")) {
+      if (old.id === "say" && fresh.placeholder) old.placeholder = fresh.placeholder;
+      return false;
+    }
+    // A draft's row is up to 200 ms older than what was streamed: never write backwards.
+    return !(old.id === "draft-text" && fresh.textContent && old.textContent.startsWith(fresh.textContent));
+  },
+  beforeAttributeUpdated(name, node) {
+    return !(name === "open" && node.matches("details"));
+  },
+};
+
+function morph(html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("chat");
+  if (!fresh) return;
+  keepingPlace(() => Idiomorph.morph(chat(), fresh, { callbacks }));
+}
+
+// The reading position never jumps: a reader at the end stays at the end, any other stays at what they read.
+function keepingPlace(change) {
+  const feed = byId("feed");
+  const atEnd = !feed || Math.abs(feed.scrollTop) < 40;
+  const mark = atEnd ? null : firstVisible(feed);
+  const before = mark?.getBoundingClientRect().top;
+  change();
+  if (mark?.isConnected) feed.scrollTop += mark.getBoundingClientRect().top - before;
+  else if (atEnd && feed) feed.scrollTop = 0;
+}
+
+function firstVisible(feed) {
+  const top = feed.getBoundingClientRect().top;
+  return [...feed.querySelectorAll("#entries > li")].find((item) => item.getBoundingClientRect().bottom > top);
+}
+
+let fetching = false;
+let again = false;
+
+async function refresh() {
+  if (fetching) {
+    again = true;
+    return;
+  }
+  fetching = true;
+  try {
+    const response = await fetch(chat().dataset.feed, { headers: { "HX-Request": "true" }, redirect: "manual" });
+    if (response.ok) morph(await response.text());
+    else if (response.type === "opaqueredirect" || response.status === 403) ended();
+  } catch {
+    // The stream notices that the server is away, and refreshes when it is back.
+  } finally {
+    fetching = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  }
+}
+
+function ended() {
+  byId("ended").hidden = false;
+  source?.close();
+}
+
+// ── The stream ──────────────────────────────────────────────────────────────────────────────────
+let source = null;
+let lost = null;
+let hiddenSince = null;
+
+function live(on) {
+  clearTimeout(lost);
+  byId("live").hidden = !on;
+  if (on) {
+    byId("lost").hidden = true;
+    return;
+  }
+  const since = new Date();
+  lost = setTimeout(() => {
+    byId("lost").hidden = false;
+    byId("lost").querySelector("time").textContent = since.toLocaleTimeString();
+  }, 3000);
+}
+
+function listen() {
+  source?.close();
+  source = new EventSource(chat().dataset.stream);
+  let first = true;
+  source.addEventListener("open", () => {
+    live(true);
+    if (!first) refresh();
+    first = false;
+  });
+  source.addEventListener("error", () => {
+    live(false);
+    // A closed stream does not come back by itself: the answer was no stream, so ask what it was.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => refresh().then(listen), 2000);
+  });
+  source.addEventListener("draft", (event) => draft(event.data));
+  for (const kind of ["feed", "status", "escalation"]) source.addEventListener(kind, refresh);
+}
+
+// The text comes escaped, as the page itself would write it.
+function draft(html) {
+  const text = new DOMParser().parseFromString(html, "text/html").documentElement.textContent;
+  keepingPlace(() => {
+    byId("draft-text").textContent = text;
+    byId("draft").hidden = !text;
+    byId("nothing")?.remove();
+  });
+}
+
+// A browser opens six connections to a server: a page that nobody sees gives its own back.
+document.addEventListener("visibilitychange", () => {
+  if (!source) return;
+  if (document.hidden) {
+    hiddenSince = setTimeout(() => source.close(), 60000);
+    return;
+  }
+  clearTimeout(hiddenSince);
+  if (source.readyState === EventSource.CLOSED) refresh().then(listen);
+});
+
+// ── Sending ─────────────────────────────────────────────────────────────────────────────────────
+async function submit(form) {
+  if (form.dataset.sending) return;
+  form.dataset.sending = "1";
+  try {
+    const response = await fetch(form.action, {
+      method: "POST",
+      body: new URLSearchParams(new FormData(form)),
+      headers: { "HX-Request": "true" },
+      redirect: "manual",
+    });
+    if (response.type === "opaqueredirect") ended();
+    else await answered(form, response);
+  } catch {
+    complain(form, "The server could not be reached. Nothing is lost; try again.");
+  } finally {
+    delete form.dataset.sending;
+  }
+}
+
+async function answered(form, response) {
+  const html = await response.text();
+  const isChat = html.includes('id="chat"');
+  if (response.ok) accepted(form, html);
+  else if (!isChat) byId("alerts").innerHTML = html;
+  if (isChat) morph(html);
+}
+
+function accepted(form, html) {
+  byId("alerts").replaceChildren();
+  if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
+  if (form.id !== "composer") return;
+  const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("say-id");
+  if (fresh) form.elements.id.value = fresh.value; // the next message is another one
+  form.elements.text.value = "";
+  remember(form);
+  fit(form.elements.text);
+  byId("feed").scrollTop = 0;
+}
+
+function complain(form, sentence) {
+  const place = form.querySelector(".err") ?? byId("say-error");
+  if (place) place.textContent = sentence;
+}
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-live]")) return;
+  event.preventDefault();
+  submit(form);
+});
+
+// ── The composer ────────────────────────────────────────────────────────────────────────────────
+function fit(area) {
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
+}
+
+function remember(form) {
+  try {
+    const { value } = form.elements.text;
+    if (value) localStorage.setItem(form.dataset.draft, value);
+    else localStorage.removeItem(form.dataset.draft);
+  } catch {
+    // Storage is off or full: the text is in the box all the same.
+  }
+}
+
+function recall(form) {
+  try {
+    const area = form.elements.text;
+    if (!area.value) area.value = localStorage.getItem(form.dataset.draft) ?? "";
+  } catch {
+    // Storage is off.
+  }
+  fit(form.elements.text);
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "say") return;
+  remember(event.target.form);
+  fit(event.target);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.id !== "say" || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  if (event.target.value.trim()) event.target.form.requestSubmit();
+});
+
+if (chat()?.dataset.stream) {
+  listen();
+  if (byId("composer")) {
+    recall(byId("composer"));
+    if (matchMedia("(min-width: 60.01rem)").matches) byId("say").focus({ preventScroll: true });
+  }
+}
