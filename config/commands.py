@@ -3,6 +3,7 @@
 LOGINS = {
     "make_logins": "superuser",
     "demo": "owner",
+    "demo_payments": "outbox",
     "migrate": "owner",
     "grant": "owner",
     "check_invariants": "keeper",
