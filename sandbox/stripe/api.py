@@ -4,6 +4,7 @@ import hmac
 import json
 import logging
 import re
+import sqlite3
 
 from sandbox.stripe import faults, keys, objects, params, refusals, routes
 from sandbox.stripe.exchange import Answer, Call, Json, as_json, bearer
@@ -40,6 +41,9 @@ class Api:
             return refusals.invalid("The body is not UTF-8.").answer()
         except Refused as refused:
             return refused.answer()
+        except sqlite3.Error:  # a full disk: nothing was committed, nothing is saved
+            log.exception("the state cannot be written; the caller reads a 500")
+            return refusals.internal().answer()
 
     def authentic(self, call: Call) -> bool:
         """Return whether the call carries our key."""

@@ -107,6 +107,10 @@ METHODS = {
         Method(name="pm_card_authenticationRequired", last4="3184", authentication=True),
         Method(name="pm_card_pendingRefund", last4="7726", refunds="pending"),
         Method(name="pm_card_refundFail", last4="5126", refunds="failing"),
+        # Stripe has no card that stays in processing: these three are ours, for callers that charge cards only.
+        Method(name="pm_card_sandboxProcessing", last4="7001", settles="succeeded"),
+        Method(name="pm_card_sandboxProcessingFails", last4="7002", settles="failed", decline=NO_FUNDS),
+        Method(name="pm_card_sandboxProcessingStays", last4="7003", settles="never"),
         bank("success", last4="6789", settles="succeeded"),
         bank("processing", last4="0009", settles="never"),
         bank(

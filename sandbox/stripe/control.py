@@ -33,7 +33,7 @@ class Control:
             ("GET", "objects"): self._objects,
             ("GET", "clock"): lambda given: {"now": store.now()},
             ("POST", "clock"): self._advance,
-            ("GET", "faults"): lambda given: {"faults": rules.list()},
+            ("GET", "faults"): lambda given: {"faults": rules.listed()},
             ("POST", "faults"): rules.add,
             ("DELETE", "faults"): self._lift_faults,
             ("GET", "webhooks"): self._deliveries,

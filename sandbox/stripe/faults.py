@@ -93,7 +93,7 @@ class Faults:
             self._rules.append(rule)
         return rule.shown()
 
-    def list(self) -> list[Json]:
+    def listed(self) -> list[Json]:
         """Return every rule, spent ones too, with how often it struck."""
         with self._lock:
             return [rule.shown() for rule in self._rules]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -67,7 +68,7 @@ def _read_one(name: str, field: Field, value: Any) -> Any:
         raise invalid(f"Missing required param: {name}.", code="parameter_missing", param=name)
     if value == "":
         raise invalid(f"You passed an empty string for '{name}'.", code="parameter_invalid_empty", param=name)
-    return field.default if value is None else field.read(name, value)
+    return copy(field.default) if value is None else field.read(name, value)
 
 
 def text(name: str, value: Any) -> str:

@@ -5,7 +5,6 @@ import fcntl
 import json
 import secrets
 import sqlite3
-import string
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ from sandbox.stripe.exchange import Json
 
 VERSION = 1
 ACCOUNT = "acct_sandbox"  # whose key it is; `Stripe-Account` names another
-ALPHABET = string.ascii_letters + string.digits
 SCHEMA = f"""
 BEGIN;
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -69,8 +67,8 @@ NOBODY = Cause()
 
 
 def new_id(prefix: str) -> str:
-    """Return an id in Stripe's shape: pi_3fG…"""
-    return f"{prefix}_" + "".join(secrets.choice(ALPHABET) for _ in range(24))
+    """Return an id in Stripe's shape: pi_3f0c…"""
+    return f"{prefix}_{secrets.token_hex(12)}"
 
 
 class Transaction:
@@ -151,12 +149,6 @@ class Store:
                 if self._conn.in_transaction:
                     self._conn.execute("ROLLBACK")
                 raise
-
-    def close(self) -> None:
-        """Close the file; a transaction that is open ends first."""
-        with self._lock:
-            self._conn.close()
-            self._held.close()
 
 
 def hold(path: Path) -> TextIO:
