@@ -1,4 +1,4 @@
-"""Fixtures of the chat's tests."""
+"""Fixtures of the chat's and the driver's tests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from django.test import Client
 
-from tests.agent.batches import Desk
+from tests.agent.batches import Desk, make_customer
 from tests.agent.scenes import Scene, make_scene, make_user
+from tests.agent.talks import Talk
 
 Connection = psycopg.Connection[Any]
 
@@ -37,3 +38,9 @@ def support(scene: Scene) -> Client:
     made = Client()
     made.force_login(scene.staff, backend="django.contrib.auth.backends.ModelBackend")
     return made
+
+
+@pytest.fixture
+def talk(agent_pool: Any, owner: Connection, web: Connection) -> Talk:
+    """Return a conversation that can be driven, about a customer with €120.00 of credit."""
+    return Talk(pool=agent_pool, owner=owner, web=web, customer=make_customer(owner, credit_minor=12_000))
