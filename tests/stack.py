@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,16 +80,22 @@ def down(data: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Return a directory that the account of PostgreSQL can get to, unlike pytest's own; it is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="backstop-stack-") as folder:
+        os.chmod(folder, 0o755)  # noqa: S103  # the secrets in it have modes of their own
+        yield Path(folder)
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """Return one instance that every test of this run shares; its data are the demonstration's."""
-    with tempfile.TemporaryDirectory(prefix="backstop-stack-") as folder:
-        data = Path(folder) / "instance"
-        os.chmod(folder, 0o755)  # noqa: S103  # PostgreSQL may run as another account; secrets have modes of their own
+    with open_folder() as folder:
         try:
-            yield up(data)
+            yield up(folder / "instance")
         finally:
-            down(data)
+            down(folder / "instance")
 
 
 @pytest.fixture

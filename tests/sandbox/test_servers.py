@@ -1,6 +1,7 @@
 """The embedded PostgreSQL and Valkey: real processes, killed the hard way."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import redis
 
 from sandbox.servers import CannotStart, accounts, identities, postgres, valkey, wheels
+from tests.stack import open_folder
 from tests.waiting import until
 
 START = (
@@ -21,10 +23,11 @@ START = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory whose path is long and has a space, as homes have."""
-    made = tmp_path_factory.mktemp("an instance")
-    return made
+def folder() -> Iterator[Path]:
+    """Return a directory whose path has a space, as homes have."""
+    with open_folder() as made:
+        (made / "an instance").mkdir()
+        yield made / "an instance"
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +168,7 @@ def test_as_root_it_runs_as_somebody_else_even_below_a_private_directory(server:
         assert psutil.Process(postmaster(private)).uids().real == accounts.for_servers().uid != 0
     finally:
         private.stop()
+        shutil.rmtree(private.data.resolve().parent)
 
 
 @pytest.fixture(scope="module")
