@@ -52,7 +52,7 @@ class Case:
         self.escalation, self.user, self.now = escalation, user, now
         self.payload: dict[str, Any] = escalation.payload
         self.mark = questions.KINDS[escalation.kind]
-        self.title = questions.title(escalation)
+        self.title = questions.headline(escalation)
         self.detail = questions.detail(escalation)
         self.age = inbox.ago(now - escalation.opened_at)
         self.target = inbox.ago(escalation.due_at - escalation.opened_at) if escalation.due_at else ""
@@ -145,6 +145,11 @@ class Case:
             )
             for index, row in enumerate(rows)
         ]
+
+    @property
+    def shows_calls(self) -> bool:
+        """Return whether the calls still wait; otherwise the attempts tell about them."""
+        return self.payload.get("phase") == "before_answers"
 
     # -- what was tried --------------------------------------------------------------------------
 

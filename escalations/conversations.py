@@ -1,14 +1,14 @@
 """The conversation behind an escalation. Its tables are the agent's, which may not be imported from here: imports point
 down only. So this one module asks for them by name."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 
-LATEST = 12  # entries on the page; the rest is one link away
+LATEST = 20  # entries on the page; the rest is one link away
 SPEAKERS = {"human": "Staff", "ai": "Agent", "tool": "Told the agent"}
 
 
@@ -47,9 +47,15 @@ def staff_message(thread: UUID, *, before: datetime) -> str:
 
 
 def latest(thread: UUID) -> list[Entry]:
-    """Return the newest entries, oldest first; calls without words are shown as attempts, not here."""
+    """Return the newest entries, oldest first, answers to one step as one; the calls themselves are shown as attempts."""
     rows = _rows("TranscriptEntry").filter(thread=thread, role__in=SPEAKERS).exclude(text="").order_by("-position")[:LATEST]
-    return [Entry(speaker=SPEAKERS[row.role], text=row.text, is_tool=row.role == "tool", at=row.written_at) for row in rows][::-1]
+    found: list[Entry] = []
+    for row in reversed(rows):
+        entry = Entry(speaker=SPEAKERS[row.role], text=row.text, is_tool=row.role == "tool", at=row.written_at)
+        if entry.is_tool and found and found[-1].is_tool:
+            entry = replace(entry, text=f"{found.pop().text}\n{entry.text}")
+        found.append(entry)
+    return found
 
 
 def _taken(thread: UUID, *, before: datetime) -> Any:

@@ -40,7 +40,7 @@ def open(  # noqa: A001 - the word for it
         row = conn.execute(
             "INSERT INTO public.escalations_escalation"
             " (kind, object, payload, thread, interrupt_id, subject, requested_by, ai_message_id, generation, due_at)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, now() + %s) ON CONFLICT DO NOTHING RETURNING id",
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, statement_timestamp() + %s) ON CONFLICT DO NOTHING RETURNING id",
             (
                 *(kind, object, Jsonb(dict(payload)), thread, interrupt_id, subject, requested_by, ai_message_id, generation),
                 timedelta(minutes=policies.TARGETS[kind]),

@@ -22,7 +22,7 @@ DECISIONS: Mapping[str, tuple[str, ...]] = {
     "approval": ("approve", "reject"),
     "rollbacks": ("answer", "retry", "close"),
     "asked": ("answer", "close"),
-    "infrastructure": ("retry", "answer"),
+    "infrastructure": ("retry", "answer", "close"),  # without a way out, a step that can never run would wait for ever
     "budget": ("answer", "close"),
     "unknown_outcome": ("close",),
     "rejected_payment": ("close",),

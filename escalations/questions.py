@@ -1,6 +1,6 @@
 """An escalation as the question that it puts: its mark, a sentence, an amount. Pure; used by the inbox and its page."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from escalations.models import Escalation
@@ -33,6 +33,7 @@ PROGRESS: Mapping[str, Mark] = {
     "done": Mark(state="applied", icon="check", word="Finished"),
     "expired": Mark(state="undone", icon="timer", word="Expired"),
 }
+LAST_ONE = "The last one: "  # in the reason of a series of rollbacks, before what the last one failed on
 RULES = {"per_call": "Over the limit for one call", "kill_switch": "Changes are paused"}
 
 
@@ -42,10 +43,24 @@ def title(escalation: Escalation) -> str:
     if escalation.kind == "asked" and payload.get("question"):
         return f"“{payload['question']}”"
     if escalation.kind == "approval" and payload.get("calls"):
-        return "; ".join(proposed(call) for call in payload["calls"])
+        return together(payload["calls"])
     if payload.get("about"):
         return str(payload["about"])
-    return str(payload.get("reason") or KINDS[escalation.kind].word)
+    reason = str(payload.get("reason") or KINDS[escalation.kind].word)
+    return reason.partition(LAST_ONE)[2] or reason
+
+
+def headline(escalation: Escalation) -> str:
+    """Return the title of its page."""
+    if escalation.kind == "rollbacks":
+        return "The agent tried and stopped. Nothing was changed."
+    return title(escalation)
+
+
+def together(calls: Sequence[Mapping[str, Any]]) -> str:
+    """Return the calls of a batch as one sentence."""
+    first, *others = [proposed(call) for call in calls]
+    return "; ".join([first, *(other[:1].lower() + other[1:] for other in others)])
 
 
 def proposed(call: Mapping[str, Any]) -> str:
@@ -60,7 +75,7 @@ def detail(escalation: Escalation) -> str:
     if held:
         return over(held)
     if escalation.kind == "rollbacks" and payload.get("calls"):
-        return "; ".join(proposed(call) for call in payload["calls"])
+        return together(payload["calls"])
     return str(payload["reason"]) if payload.get("about") else ""
 
 

@@ -71,10 +71,11 @@ def _fields(before: Row, after: Row, money: Money) -> Iterable[Field]:
     currency = str(after.get("currency") or before.get("currency") or "")
     for column in dict.fromkeys([*after, *before]):
         old, new = before.get(column), after.get(column)
-        if column not in UNSAID and old != new:
-            yield Field(
-                label=label(column), before=_text(column, old, currency, money), after=_text(column, new, currency, money)
-            )
+        if column in UNSAID or old == new:
+            continue
+        shown = _text(column, old, currency, money), _text(column, new, currency, money)
+        if shown != (None, None):
+            yield Field(label=label(column), before=shown[0], after=shown[1])
 
 
 def _text(column: str, value: Any, currency: str, money: Money) -> str | None:

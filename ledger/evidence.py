@@ -1,5 +1,6 @@
 """Attempts as pages show them: each call with what it asked, what the model was told, and what really happened."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from psycopg import errors
 
 from ledger import diffs, marks, sentences
 from ledger.calls import Call, Fault, counted
-from ledger.models import Attempt, AttemptOutcome, RowChange
+from ledger.models import Attempt, AttemptOutcome, Execution, RowChange
 
 MOST = 30  # attempts on one page
 HEADLINES = {
@@ -136,8 +137,9 @@ def assemble(attempts: Iterable[Attempt], outcomes: Iterable[AttemptOutcome], *,
     ended = {outcome.attempt_id: outcome for outcome in outcomes}
     committed = [key for key, outcome in ended.items() if outcome.outcome == "committed"]
     changed = _committed_changes(committed) if changes and committed else {}
+    told = _told(committed) if changes and committed else {}
     return [
-        _evidence(started.get(key), ended.get(key), changed.get(key))
+        _evidence(started.get(key), ended.get(key), committed=changed.get(key), told=told.get(key))
         for key in [*started, *(key for key in ended if key not in started)]
     ]
 
@@ -150,15 +152,29 @@ def _committed_changes(ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
     return found
 
 
-def _evidence(attempt: Attempt | None, outcome: AttemptOutcome | None, committed: list[Any] | None) -> Evidence:
+def _told(ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return what the model was told of committed attempts: each call's result."""
+    found: dict[UUID, list[dict[str, Any]]] = {}
+    for key, index, result in Execution.objects.filter(attempt_id__in=ids).values_list("attempt_id", "call_index", "result"):
+        found.setdefault(key, []).append({"call_index": index, "text": json.dumps(result, ensure_ascii=False)})
+    return found
+
+
+def _evidence(
+    attempt: Attempt | None, outcome: AttemptOutcome | None, *, committed: list[Any] | None, told: list[Any] | None
+) -> Evidence:
     asked = (attempt.calls if attempt else None) or (outcome.calls if outcome else None) or []
     changed = (committed if committed is not None else outcome.undone if outcome else None) or []
-    return Evidence(attempt=attempt, outcome=outcome, calls=[_call(call, outcome=outcome, changed=changed) for call in asked])
+    return Evidence(
+        attempt=attempt,
+        outcome=outcome,
+        calls=[_call(call, outcome=outcome, changed=changed, told=told or (outcome.told if outcome else None)) for call in asked],
+    )
 
 
-def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: list[Any]) -> Call:
+def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: list[Any], told: list[Any] | None) -> Call:
     index = call["index"]
-    told = _first(outcome.told if outcome else None, index)
+    answer = _first(told, index)
     problem = _first(outcome.problems if outcome else None, index)
     failing = outcome is not None and outcome.failed_call == index
     return Call(
@@ -166,8 +182,8 @@ def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: l
         id=call.get("id") or "",
         tool=call.get("tool") or "",
         arguments=call.get("arguments"),
-        fate=_fate(index, outcome=outcome, told=told, problem=problem),
-        told=told.get("text", ""),
+        fate=_fate(index, outcome=outcome, told=answer, problem=problem),
+        told=answer.get("text", ""),
         reason=problem.get("sentence", ""),
         fault=_fault(outcome) if outcome and failing else None,
         changes=diffs.records((row for row in changed if row["call_index"] == index), money=sentences.money),
