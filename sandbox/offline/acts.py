@@ -15,8 +15,10 @@ BARE = {"create": ("charge", "apply"), "void": ("reissue",)}  # "void and reissu
 AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "refund": 0, "memo": 0}  # months into the future, by act
 USUALLY_AHEAD = 1
 ASK = re.compile(
-    rf"^(?:please\s+|could you\s+|can you\s+)*(?:{'|'.join(map(re.escape, vocabulary.phrases(vocabulary.ASKING_PEOPLE)))})\s+"
-    rf"(?:{'|'.join(map(re.escape, sorted(vocabulary.phrases(vocabulary.PEOPLE), key=len, reverse=True)))})\b[\s,:]*(?P<question>.*)$",
+    r"^(?:please\s+|could you\s+|can you\s+)*"
+    rf"(?:{'|'.join(map(re.escape, vocabulary.ASKING_VERBS))})\s+"
+    rf"(?:{'|'.join(map(re.escape, sorted(vocabulary.PEOPLE, key=len, reverse=True)))})\b"
+    r"[\s,:]*(?P<question>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -38,6 +40,7 @@ class Act:
     each: bool = False
     pronoun: bool = False
     described: str = ""  # "refused", "draft" or "open": the invoice is named by its state
+    backwards: bool = False  # "to November from October"
     bare: bool = False  # a verb alone: what it is about follows
     reason: str = ""
     text: str = ""
@@ -117,6 +120,8 @@ def _split(rest: tuple[Token, ...], before: tuple[Clause, ...]) -> list[Clause] 
         if end < len(rest) and rest[end].tag not in tokens.SEPARATORS:
             continue
         clause, after = rest[:end], rest[end:]
+        if before and not _may_begin(clause, before):
+            return None
         name = _recognise(_tags(clause), before) if _has_one_verb_side(clause) else None
         if name and not (_is_bare(clause) and not _may_be_bare(name, after)):
             found = _split(after, (*before, (name, clause)))
@@ -135,6 +140,16 @@ def _recognise(tags: tuple[str, ...], before: Sequence[Clause]) -> str | None:
     if before and set(tags) <= {"REASON", "CAUSE"}:
         return "because"
     return next((pattern.act for pattern in intents.PATTERNS if pattern.fits(tags)), None)
+
+
+def _may_begin(clause: Sequence[Token], before: Sequence[Clause]) -> bool:
+    """Say whether a clause after another may begin so: what has no verb and says nothing alone belongs to the clause before."""
+    first: list[Token] = []
+    for token in clause:
+        if token.tag in tokens.SEPARATORS and _tags(first):
+            break
+        first.append(token)
+    return any(token.tag in intents.VERBS for token in first) or _recognise(_tags(first), before) is not None
 
 
 def _has_one_verb_side(clause: Sequence[Token]) -> bool:
@@ -169,6 +184,7 @@ def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) ->
         each="EACH" in tags,
         pronoun="IT" in tags,
         described=next((tag.lower() for tag in ("REFUSED", "DRAFT", "OPEN") if tag in tags), ""),
+        backwards="FROM" in tags and "TO" in tags and tags.index("TO") < tags.index("FROM"),
         bare=_is_bare(clause),
         reason=reason,
         text=texts["TEXT"].value if "TEXT" in texts else _noun_of(clause, "ITEM"),

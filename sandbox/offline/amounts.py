@@ -6,13 +6,13 @@ from decimal import Decimal
 
 from billing import money
 
-DOLLARS = frozenset("USD CAD AUD NZD SGD HKD MXN TWD".split())
-CROWNS = frozenset("SEK NOK DKK ISK".split())
+DOLLARS = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN", "TWD"})
+CROWNS = frozenset({"SEK", "NOK", "DKK", "ISK"})
 # Codes that are English words too (ALL, TRY, TOP, CUP) are left out: "use ALL 150" is no amount in lek.
 CODES = (
-    "EUR USD GBP JPY CHF SEK NOK DKK ISK PLN CZK HUF RON BGN CAD AUD NZD SGD HKD CNY KRW INR THB MYR IDR PHP VND TWD"
-    " BRL MXN CLP COP PEN ARS UYU PYG ZAR KES UGX RWF XAF XOF XPF KWD BHD OMR JOD TND IQD LYD AED SAR ILS"
-).split()
+    "EUR|USD|GBP|JPY|CHF|SEK|NOK|DKK|ISK|PLN|CZK|HUF|RON|BGN|CAD|AUD|NZD|SGD|HKD|CNY|KRW|INR|THB|MYR|IDR|PHP|VND|TWD"
+    "|BRL|MXN|CLP|COP|PEN|ARS|UYU|PYG|ZAR|KES|UGX|RWF|XAF|XOF|XPF|KWD|BHD|OMR|JOD|TND|IQD|LYD|AED|SAR|ILS"
+)
 SIGNS = {"€": "EUR", "£": "GBP", "₹": "INR", "₩": "KRW", "us$": "USD", "c$": "CAD", "a$": "AUD", "zł": "PLN"}
 WORDS = {
     "euro": "EUR", "euros": "EUR", "pound": "GBP", "pounds": "GBP", "quid": "GBP", "yen": "JPY", "rupees": "INR",
@@ -20,21 +20,21 @@ WORDS = {
     "krone": "kr", "kroner": "kr", "zloty": "PLN",
 }  # fmt: skip
 MINOR = ("cent", "cents", "minor units", "pence", "öre", "øre")
-SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
-TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+SMALL = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
+TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 UNITS = {"a": 1, **{word: value for value, word in enumerate(SMALL)}, **TENS}
 
 _SIGN = "|".join(re.escape(sign) for sign in [*sorted(SIGNS, key=len, reverse=True), "$", "¥"])
-_CODE = "|".join(CODES)
 _WORD = "|".join(sorted(WORDS, key=len, reverse=True))
 _GROUPED = r"\d{1,3}(?:[  ']\d{3})+(?:[.,]\d{1,3})?"
 _NUMBER = rf"(?:{_GROUPED}|\d+(?:[.,]\d+)*)"
 _SPELT = "|".join(sorted([*UNITS, "hundred", "thousand", "and"], key=len, reverse=True))
-BEFORE = re.compile(rf"(?P<sign>{_SIGN}|(?:{_CODE})\b)\s?(?P<number>{_NUMBER})(?P<kilo>k\b)?(?!\w)", re.IGNORECASE | re.ASCII)
+BEFORE = re.compile(rf"(?P<sign>{_SIGN}|(?:{CODES})\b)\s?(?P<number>{_NUMBER})(?P<kilo>k\b)?(?!\w)", re.IGNORECASE | re.ASCII)
 AFTER = re.compile(
-    rf"(?P<number>{_NUMBER})(?P<kilo>k)?\s?(?P<sign>{_SIGN}|(?:{_CODE}|{_WORD}|kr)\b|(?:{'|'.join(MINOR)})\b)", re.IGNORECASE
+    rf"(?P<number>{_NUMBER})(?P<kilo>k)?\s?(?P<sign>{_SIGN}|(?:{CODES}|{_WORD}|kr)\b|(?:{'|'.join(MINOR)})\b)", re.IGNORECASE
 )
 SPELT = re.compile(rf"(?P<spelt>(?:(?:{_SPELT})[\s-]+)+)(?P<sign>(?:{_WORD})\b)", re.IGNORECASE)
 BARE = re.compile(rf"(?P<number>{_NUMBER})(?!\w)", re.ASCII)

@@ -34,15 +34,16 @@ class Pattern:
         return present <= allowed and all(need & present for need in self.needed)
 
 
-TARGET = "PER INV INVOICE IT THEM TO UNTIL DRAFT OPEN AND COMMA"
+TARGET = "PER INV INVOICE IT THEM TO WITH UNTIL DRAFT OPEN AND COMMA"
 WHY = "REASON CAUSE"
-ASKED = "SHOW ASKING DO STATUS ALL THEM TO IT BACK AND"
+ASKED = "SHOW ASKING DO STATUS ALL THEM TO WITH IT BACK AND"
 READ = frozenset(
     {"look_up", "balance", "open_invoices", "payments", "invoice_status", "charge_status", "refund_status", "last_actions"}
 )
-VERBS = frozenset(
-    "CREATE BILL CHARGE DEBIT RETRY REFUND CREDITING GIVE SEND VOID CANCEL REISSUE REPLACE USE APPLY PUT TAKE DEDUCT SETTLE MOVE DO SHOW".split()
-)
+VERBS = frozenset({
+    "CREATE", "BILL", "CHARGE", "DEBIT", "RETRY", "REFUND", "CREDITING", "GIVE", "SEND", "VOID", "CANCEL", "REISSUE", "REPLACE",
+    "USE", "APPLY", "PUT", "TAKE", "DEDUCT", "SETTLE", "MOVE", "DO", "SHOW",
+})  # fmt: skip
 TALK = frozenset({"help", "courtesy", "nothing"})
 
 # The first pattern that fits decides: the particular ones come before the general ones.

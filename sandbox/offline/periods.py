@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-NAMES = "january february march april may june july august september october november december".split()
+NAMES = [
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+]  # fmt: skip
 MONTHS = {form: number for number, name in enumerate(NAMES, 1) for form in (name, name[:3])} | {"sept": 9}
 RELATIVE = {
     "this month": 0, "the current month": 0, "current month": 0, "last month": -1, "the previous month": -1, "previous month": -1,

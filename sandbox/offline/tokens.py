@@ -87,7 +87,7 @@ def _own_words(text: str, at: int, setting: Setting) -> Found:
     """Take what follows "because", up to the end of the sentence, as somebody's own words."""
     if at and re.match(r"\w", text[at - 1]):
         return None
-    for tag, markers in (("REASON", vocabulary.REASONS), ("TEXT", vocabulary.DESCRIPTIONS)):
+    for tag, markers in vocabulary.MARKERS.items():
         for marker in markers:
             start = re.compile(rf"{marker}\b\s*[:\-]?\s*", re.IGNORECASE).match(text, at)
             if start and start.end() < len(text):
@@ -130,7 +130,8 @@ def _amount(text: str, at: int, setting: Setting) -> Found:
 
 def _phrase(text: str, at: int, setting: Setting) -> Found:
     """Return the longest phrase of the vocabulary that starts here."""
-    ends, position = [], at
+    ends: list[int] = []
+    position = at
     while len(ends) < LONGEST and (word := WORD.match(text, position)):
         ends.append(word.end())
         gap = re.compile(r" *(?=')| +").match(text, word.end())
