@@ -7,3 +7,7 @@ class AgentConfig(AppConfig):
     """See the package's docstring."""
 
     name = "agent"
+
+    def ready(self) -> None:
+        """Register the start-up checks."""
+        from agent import checks  # noqa: F401

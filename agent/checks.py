@@ -8,6 +8,7 @@ from django.core import checks
 
 from agent.leases import LOCK_WAIT
 
+ORPHANS = "SELECT count(*) FROM public.agent_thread WHERE state <> 'idle' AND graph_version <> %s"
 BATCH_SECONDS = 10  # the longest transaction of a batch (agent/preamble.py)
 
 
@@ -30,10 +31,11 @@ def check_waiting_threads(app_configs: Any, databases: Any = None, **kwargs: Any
         return []
     from agent.state import GRAPH_VERSION
 
-    with psycopg.connect(settings.DATABASE_URL, connect_timeout=5) as conn:
-        row = conn.execute(
-            "SELECT count(*) FROM public.agent_thread WHERE state <> 'idle' AND graph_version <> %s", (GRAPH_VERSION,)
-        ).fetchone()
+    try:
+        with psycopg.connect(settings.DATABASE_URL, connect_timeout=10) as conn:
+            row = conn.execute(ORPHANS, (GRAPH_VERSION,)).fetchone()
+    except psycopg.Error:
+        return []  # config.E001 and the migrations say what is wrong with the database
     if row and row[0]:
         sentence = f"{row[0]} conversations wait in another version of the graph. Run that version until they are done."
         return [checks.Error(sentence, id="agent.E003")]
