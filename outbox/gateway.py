@@ -1,6 +1,7 @@
 """The provider's SDK behind one door: the only module that knows Stripe's library. It never retries by itself."""
 
 import json
+import logging
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,7 @@ LIVE_BASE = "https://api.stripe.com"
 WEBHOOK_TOLERANCE = 300  # seconds, both ways
 
 stripe.enable_telemetry = False
+logging.getLogger("stripe").setLevel(logging.WARNING)  # it logs addresses and the provider's text of every error
 clients = threading.local()  # a session is not made for several threads
 
 

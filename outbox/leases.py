@@ -41,7 +41,7 @@ SET sending_at = now(), sends = sends + 1, first_sent_at = coalesce(first_sent_a
     leased_until = now() + make_interval(secs => %(lease)s)
 WHERE id = %(id)s AND state = ANY(%(sources)s) AND lease_token = %(token)s AND leased_until > now()
   AND (key_deadline IS NULL OR key_deadline > now())
-RETURNING id
+RETURNING sending_at, first_sent_at, key_deadline, sends
 """
 RENEW = """
 UPDATE public.outbox_message SET leased_until = now() + make_interval(secs => %(lease)s)
@@ -100,13 +100,13 @@ def claim(conn: Connection[Any], *, owner: str) -> Row | None:
     return _one(conn, CLAIM, given)
 
 
-def begin_send(conn: Connection[Any], *, message: Row) -> None:
-    """Write, before a call, that it is about to leave; renews the lease. Raise LeaseLost.
+def begin_send(conn: Connection[Any], *, message: Row) -> Row:
+    """Write, before a call, that it is about to leave; renews the lease. Return the message as it is now. Raise LeaseLost.
 
     A key that is too old to be sent counts as a lost lease: the caller renews or buries before it comes here.
     """
     given = _held(message) | {"sources": transitions.sources(Event.SEND), "key_hours": KEY_HOURS}
-    _kept(_one(conn, BEGIN_SEND, given), message)
+    return message | _kept(_one(conn, BEGIN_SEND, given), message)
 
 
 def renew(conn: Connection[Any], *, message: Row) -> None:

@@ -91,9 +91,9 @@ def _send(pool: Pool, message: Row) -> Row | None:
     sendable = _with_a_key(pool, message)
     if sendable is None:
         return None
-    message, step = sendable, sendable["steps"][sendable["step"]]
     with pool.connection() as conn:
-        leases.begin_send(conn, message=message)
+        message = leases.begin_send(conn, message=sendable)
+    step = message["steps"][message["step"]]
     started = time.monotonic()
     answer = gateway.post(
         step["path"].format(provider_id=message["provider_id"]),

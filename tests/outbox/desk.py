@@ -20,6 +20,18 @@ Connection = psycopg.Connection[Any]
 Row = dict[str, Any]
 
 
+PUT = """
+UPDATE public.outbox_message
+SET state = %(state)s, next_attempt_at = now(), ever_unknown = %(state)s IN ('uncertain', 'dead'),
+    first_sent_at = CASE WHEN %(state)s NOT IN ('ready', 'leased', 'cancelled') THEN now() END,
+    finished_at = CASE WHEN %(state)s IN ('succeeded', 'rejected', 'cancelled') THEN now() END,
+    lease_token = CASE WHEN %(state)s = 'leased' THEN gen_random_uuid() END,
+    leased_until = CASE WHEN %(state)s = 'leased' THEN now() + interval '2 min' END,
+    claimed_from = CASE WHEN %(state)s = 'leased' THEN 'ready' END
+WHERE id = %(id)s
+"""
+
+
 @dataclass
 class Desk:
     """A customer, the provider, and a pool as the outbox login."""
@@ -63,6 +75,18 @@ class Desk:
             )
         return self.newest()
 
+    def refund_pair(self, invoice: int) -> tuple[Row, Row]:
+        """Queue two refunds of one payment, which the domain allows one at a time only, and return their messages."""
+        first = self.refund(invoice)
+        self.owner.execute(
+            "UPDATE public.billing_refund SET status = 'confirmed' WHERE id = %s", (first["payload"]["refund_id"],)
+        )
+        return first, self.refund(invoice)
+
+    def put(self, message: Row, state: str) -> None:
+        """Put a message into a state, as if it had come there."""
+        self.owner.execute(PUT, {"id": message["id"], "state": state})
+
     def paid(self, amount_minor: int = 48_000) -> int:
         """Return an invoice that a delivered charge has paid."""
         message = self.charge(amount_minor)
@@ -79,6 +103,27 @@ class Desk:
     def deliver(self) -> bool:
         """Deliver what is due, as the task does; return whether time ran out."""
         return relay.drain(self.pool, seconds=60, wake=lambda: None)
+
+    def deliver_once(self) -> None:
+        """Deliver the message that is due longest, once."""
+        message = self.claim()
+        assert message, "nothing is due"
+        relay.deliver(self.pool, message)
+
+    def deliver_all(self, message: Row) -> None:
+        """Deliver until the message is settled, letting its time come at once."""
+        for _ in range(5):
+            if self.read(message)["state"] in ("ready", "uncertain", "accepted"):
+                self.due(message)
+                self.deliver()
+
+    def work(self, message: Row) -> None:
+        """Carry a leased message on, as its worker does."""
+        relay.deliver(self.pool, message)
+
+    def send(self, message: Row) -> None:
+        """Send the current step of a leased message, as it stands."""
+        relay._send(self.pool, message)
 
     def claim(self) -> Row | None:
         """Lease what is due."""
@@ -117,6 +162,11 @@ class Desk:
         return str(
             self.one("SELECT status FROM public.billing_invoice WHERE id = %s", message["payload"]["invoice_id"])["status"]
         )
+
+    def refund_status(self, message: Row) -> str:
+        """Return the status of the message's refund."""
+        query = "SELECT status FROM public.billing_refund WHERE id = %s"
+        return str(self.one(query, message["payload"]["refund_id"])["status"])
 
     def one(self, query: Any, *values: Any) -> Row:
         """Return one row that the owner sees."""

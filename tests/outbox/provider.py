@@ -21,7 +21,7 @@ class Provider:
 
     base: str
 
-    def call(self, method: str, path: str, **json: Any) -> dict[str, Any]:
+    def call(self, method: str, path: str, /, **json: Any) -> dict[str, Any]:
         """Make one call of the control API."""
         session = requests.Session()
         session.trust_env = False
@@ -53,11 +53,12 @@ class Provider:
         found = self.call("GET", f"objects?kind={kind}")["objects"]
         return [one for one in found if one["metadata"].get("backstop_uid") == str(uid)]
 
-    def create(self, path: str, **params: Any) -> dict[str, Any]:
-        """Make an object through the API, as a person in the Dashboard would."""
+    def create(self, path: str, *, key: str = "", **params: Any) -> dict[str, Any]:
+        """Make an object through the API, as a person in the Dashboard would; `key` is an idempotency key."""
         session = requests.Session()
         session.trust_env = False
-        answer = session.post(f"{self.base}{path}", data=params, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=10)
+        headers = {"Authorization": f"Bearer {API_KEY}"} | ({"Idempotency-Key": key} if key else {})
+        answer = session.post(f"{self.base}{path}", data=params, headers=headers, timeout=10)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found
