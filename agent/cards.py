@@ -276,7 +276,8 @@ def _limit(attempt: Evidence, index: int) -> str:
     """Return what the rule that held a call measured and allows, with the rule's name and version."""
     verdicts = (attempt.outcome.problems if attempt.outcome else None) or []
     found = next((verdict for verdict in verdicts if verdict.get("call_index") == index), {})
-    rule = f"{str(found.get('rule', '')).replace('_', ' ')}, v{found.get('version', 0)}"
+    version = f"v{found['version']}" if found.get("version") else "by default"
+    rule = f"{str(found.get('rule', '')).replace('_', ' ')}, {version}"
     if found.get("measured") is None or found.get("allowed") is None or not found.get("currency"):
         return f"({rule})" if found else ""
     asked, allowed = (sentences.money(found[key], found["currency"]) for key in ("measured", "allowed"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -62,8 +63,8 @@ def read(conversation: Conversation, *, everything: bool = False) -> Rows:
     """Return the rows of a conversation; without `everything`, of its newest stretch only."""
     thread = conversation.thread
     entries, cut = _entries(thread, everything=everything)
-    since = {"written_at__gte": entries[0].written_at} if cut else {}
-    messages = list(StaffMessage.objects.filter(_since(since, "sent_at") | Q(state="queued"), thread=thread).order_by("number"))
+    since = entries[0].written_at if cut else None
+    messages = list(StaffMessage.objects.filter(_since(since, "taken_at") | Q(state="queued"), thread=thread).order_by("number"))
     escalations = list(Escalation.objects.filter(thread=thread).select_related("decision").order_by("id"))
     ids = {entry.message_id for entry in entries if entry.tool_calls}
     return Rows(
@@ -98,8 +99,9 @@ def _entries(thread: UUID, *, everything: bool) -> tuple[list[TranscriptEntry], 
     return found[:MOST_ENTRIES][::-1] if cut else found[::-1], cut
 
 
-def _since(start: dict[str, Any], column: str) -> Q:
-    return Q(**{f"{column}__gte": value for value in start.values()})
+def _since(start: datetime | None, column: str) -> Q:
+    """Return the condition that keeps what belongs to the entries that are shown: all when `start` is None."""
+    return Q(**{f"{column}__gte": start}) if start else Q(thread__isnull=False)
 
 
 def _attempts(thread: UUID, ids: Iterable[str]) -> dict[str, list[Evidence]]:

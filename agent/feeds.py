@@ -173,7 +173,7 @@ def _numbered(items: Iterable[Item]) -> Iterator[Item]:
         if item.kind in ("staff", "reviewer"):
             number = 0
         for place, part in enumerate(item.parts):
-            if part.card and part.card.attempt_id:
+            if part.card and part.card.attempt_id and part.card.mark != cards.READ:
                 number += 1
                 item.parts[place] = Part(card=part.card.numbered(number))
         yield item

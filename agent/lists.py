@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from agent.models import Conversation, Notice, StaffMessage, Thread
@@ -93,8 +93,11 @@ def _matching(rows: QuerySet[Conversation], text: str) -> QuerySet[Conversation]
 
 
 def _newest(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
+    """Order by what happened last: the agent's progress, a message, or the beginning."""
     progressed = Thread.objects.filter(thread=OuterRef("thread")).values("progressed_at")
-    return rows.annotate(moved_at=Coalesce(Subquery(progressed), F("created_at"))).order_by("-moved_at", "-id")
+    said = StaffMessage.objects.filter(thread=OuterRef("thread")).order_by("-number").values("sent_at")[:1]
+    moved = Greatest(Subquery(progressed), Subquery(said), F("created_at"))  # PostgreSQL ignores what is missing
+    return rows.annotate(moved_at=moved).order_by("-moved_at", "-id")
 
 
 def _entries(rows: list[Conversation]) -> list[Entry]:
