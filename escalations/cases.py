@@ -58,6 +58,11 @@ class Case:
         self.target = inbox.ago(escalation.due_at - escalation.opened_at) if escalation.due_at else ""
         self.urgency = inbox.urgency(escalation, now=now)
 
+    @property
+    def decided_ago(self) -> str:
+        """Return how long ago the decision was taken."""
+        return inbox.ago(self.now - self.escalation.decided_at) if self.escalation.decided_at else ""
+
     @cached_property
     def decision(self) -> Decision | None:
         """Return the one decision, if it was taken."""

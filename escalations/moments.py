@@ -33,7 +33,7 @@ def _tried(item: Evidence, what: str) -> Moment:
 def _own(row: Escalation, names: Mapping[int, str]) -> list[Moment]:
     """Return what its own row tells."""
     mark = questions.KINDS[row.kind]
-    found = [Moment(at=row.opened_at, state=mark.state, what=mark.word + ":", more="a person was asked")]
+    found = [Moment(at=row.opened_at, state=mark.state, what="Put to a person:", more=mark.word.lower())]
     if row.decided_at:
         decision = questions.DECISIONS[row.decision.kind]
         by = names.get(row.decision.decided_by, "somebody") if row.decision.decided_by else "the system"
