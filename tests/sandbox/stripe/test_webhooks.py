@@ -47,8 +47,8 @@ class Inbox(BaseHTTPRequestHandler):
         self.send_response(self.server.answers.pop(0) if self.server.answers else 200)
         self.send_header("Content-Length", "0")
         self.send_header("Location", self.server.url)
+        self.server.arrived.put((body, self.headers["Stripe-Signature"]))  # before the answer: the next delivery follows it
         self.end_headers()
-        self.server.arrived.put((body, self.headers["Stripe-Signature"]))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
