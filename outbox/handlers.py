@@ -42,12 +42,17 @@ class UnknownTopic(LookupError):
     """No handler is declared for the topic."""
 
 
+def every() -> tuple[Handler, ...]:
+    """Return the installed handlers."""
+    found: tuple[Handler, ...] = wiring.plugged("BACKSTOP_OUTBOX_HANDLERS")
+    return found
+
+
 def find(topic: str) -> Handler:
     """Return the handler of a topic; raise UnknownTopic."""
-    for handler in wiring.plugged("BACKSTOP_OUTBOX_HANDLERS"):
+    for handler in every():
         if handler.topic == topic:
-            found: Handler = handler
-            return found
+            return handler
     raise UnknownTopic(topic)
 
 

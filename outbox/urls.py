@@ -1,0 +1,14 @@
+"""Routes of the outbox pages and of the provider's events."""
+
+from django.urls import path
+
+from outbox import views
+
+app_name = "outbox"
+urlpatterns = [
+    path("outbox/", views.messages, name="messages"),
+    path("outbox/<int:pk>/", views.message, name="message"),
+    path("outbox/<int:pk>/cancel/", views.cancel, name="cancel"),
+    path("outbox/<int:pk>/replay/", views.replay, name="replay"),
+    path("webhooks/stripe", views.webhook, name="webhook"),
+]
