@@ -48,7 +48,7 @@ def draft(months_ago: int, amount_minor: int, description: str) -> DemoInvoice:
 CAST = (
     DemoCustomer(
         name="Sample Cycles BV",
-        email="accounts@sample-cycles.test",
+        email="accounts@cycles.test",
         currency="EUR",
         credit_minor=12_000,
         invoices=(
@@ -59,13 +59,13 @@ CAST = (
     ),
     DemoCustomer(
         name="Example Bakery Ltd",
-        email="office@example-bakery.test",
+        email="office@bakery.test",
         currency="GBP",
         invoices=(paid(2, 98_000, "Ovens dashboard, yearly"), paid(1, 6_400, "Add-on"), draft(0, 12_500, "Two new branches")),
     ),
     DemoCustomer(
         name="Fictional Freight Oy",
-        email="finance@fictional-freight.test",
+        email="finance@freight.test",
         currency="EUR",
         credit_minor=2_000,
         card="pm_card_visa_chargeDeclinedInsufficientFunds",
@@ -74,7 +74,7 @@ CAST = (
     ),
     DemoCustomer(
         name="Specimen Labs Inc",
-        email="ap@specimen-labs.test",
+        email="ap@specimen.test",
         currency="USD",
         credit_minor=25_000,
         card="pm_card_sandboxProcessing",
@@ -82,13 +82,13 @@ CAST = (
     ),
     DemoCustomer(
         name="Placeholder Press GmbH",
-        email="rechnung@placeholder-press.test",
+        email="buero@placeholder.test",
         currency="EUR",
         invoices=(paid(2, 21_000, "Print run"), draft(1, 21_000, "Print run, wrong month")),
     ),
     DemoCustomer(
         name="Dummy Dynamics SARL",
-        email="compta@dummy-dynamics.test",
+        email="compta@dummy.test",
         currency="EUR",
         credit_minor=30_000,
         card=None,
@@ -96,7 +96,7 @@ CAST = (
     ),
     DemoCustomer(
         name="Mock Meridian ApS",
-        email="billing@mock-meridian.test",
+        email="billing@meridian.test",
         currency="EUR",
         card="pm_card_refundFail",
         paid_with="pm_card_refundFail",
@@ -104,14 +104,14 @@ CAST = (
     ),
     DemoCustomer(
         name="Trial & Error LLC",
-        email="hello@trial-and-error.test",
+        email="hello@trial.test",
         currency="USD",
         card="pm_card_authenticationRequired",
         invoices=(paid(1, 1_800, "Add-on"), draft(0, 9_900, "Starter plan")),
     ),
     DemoCustomer(
         name="Stand-in Studios KK",
-        email="keiri@stand-in-studios.test",
+        email="keiri@stand-in.test",
         currency="JPY",
         credit_minor=30_000,
         card="pm_card_pendingRefund",

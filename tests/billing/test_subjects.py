@@ -45,6 +45,7 @@ def test_it_shows_the_customers_money(owner: Any, customer: int) -> None:
     for words in (
         "Sample Cycles BV",
         "Net 14 · EUR",
+        "Card 4242 is on file",
         '<p class="big">€120.00</p>',
         "November 2026",
         "€480.00 · due",
@@ -92,4 +93,5 @@ def test_it_shows_an_empty_customer(owner: Any) -> None:
     shown = render_to_string("billing/customer_panel.html", subjects.panel(customer))
     assert shown.count("None") == 2
     assert "Nothing" in shown
+    assert "No card is on file" in shown
     assert "was €" not in shown
