@@ -6,8 +6,6 @@ import psycopg
 from django.conf import settings
 from django.core import checks
 
-from agent.leases import LOCK_WAIT
-
 ORPHANS = "SELECT count(*) FROM public.agent_thread WHERE state <> 'idle' AND graph_version <> %s"
 BATCH_SECONDS = 10  # the longest transaction of a batch (agent/preamble.py)
 
@@ -15,6 +13,10 @@ BATCH_SECONDS = 10  # the longest transaction of a batch (agent/preamble.py)
 @checks.register("agent")
 def check_times(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse leases that could run out under a healthy worker."""
+    if settings.LOGIN != "agent":
+        return []
+    from agent.leases import LOCK_WAIT  # LangGraph comes with it, which no other process needs
+
     found: list[checks.CheckMessage] = []
     wait = int(LOCK_WAIT.removesuffix("s"))
     if settings.HEARTBEAT_SECONDS + wait >= settings.LEASE_SECONDS:

@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery, signals
+from django.conf import settings
+
+# A worker imports the tasks of its own queue: only the agent needs LangGraph. Every other process imports all.
+APPS = {"outbox": ["outbox"], "keeper": ["ledger"]}
 
 app = Celery("backstop")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks()
+app.autodiscover_tasks(lambda: APPS.get(settings.LOGIN, settings.INSTALLED_APPS))
 
 
 @signals.worker_init.connect
