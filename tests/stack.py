@@ -1,6 +1,5 @@
 """A real instance for tests, as a person starts it, and a browser that looks at it."""
 
-import json
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from sandbox.supervisor import files
+from sandbox.supervisor import files, reports
 from tests import chromium
 
 BASE = Path(__file__).resolve().parent.parent
@@ -26,7 +25,7 @@ OURS = ("DATABASE_URL", "REDIS_URL", "STRIPE_API_KEY", "DJANGO_SECRET_KEY", "BAC
 def manage(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
     """Run `manage.py` as a person would, with `more` in the environment, and return what it printed."""
     env = {name: value for name, value in os.environ.items() if name not in OURS} | more
-    return subprocess.run([sys.executable, "manage.py", *words], cwd=BASE, env=env, capture_output=True, text=True, timeout=110)
+    return subprocess.run([sys.executable, "manage.py", *words], cwd=BASE, env=env, capture_output=True, text=True, timeout=170)
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ class Stack:
 
     def status(self) -> dict[str, Any]:
         """Return what `manage.py status --json` says."""
-        found: dict[str, Any] = json.loads(manage("status", "--data", str(self.data), "--json").stdout)
-        return found
+        return reports.status(self.data)
 
     def pid(self, part: str) -> int | None:
         """Return the pid of one part, such as `agent`, or None while it is down."""

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from django.core.management import get_commands
-
 from sandbox.servers import CannotStart, accounts, identities, postgres, valkey
 from sandbox.supervisor import children, databases, environments, instances, parts, steps
 from sandbox.supervisor.children import Child
 from sandbox.supervisor.parts import Part
 from sandbox.supervisor.records import Record
 
-START_SECONDS = 90.0
+START_SECONDS = 120.0
 LARGEST_LOG = 20 * 1024 * 1024
 
 
@@ -131,7 +129,7 @@ class Supervisor:
         self._timed("grants", lambda: self._step("grant", login="owner", words=("--skip-checks",)))
         found = databases.content(self.content["database"]["owner"])
         self._make_people(found)
-        if "demo" in get_commands() and not found.customers and (self.content["stripe"] or self.wish.demo):
+        if not found.customers and (self.content["stripe"] or self.wish.demo):
             self._timed("demo data", lambda: self._step("demo", login="owner"))
 
     def _make_people(self, found: databases.Content) -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
@@ -39,8 +38,9 @@ def healthy(address: str) -> bool:
 
 # -- one instance ------------------------------------------------------------------------------
 def test_everything_runs_and_status_says_so_to_programs(stack: Stack) -> None:
-    found = stack.status()
-    assert found["state"] == "ready"
+    done = manage("status", "--data", str(stack.data), "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["state"]) == (0, "ready")
     assert running(found) == PARTS
     assert found["address"] == stack.address
     assert healthy(stack.address)
@@ -104,10 +104,10 @@ def test_after_a_kill_of_the_supervisor_the_next_start_goes_on_with_the_same_dat
     assert not [pid for pid in old if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 
 
-def test_down_stops_everything_and_nothing_else_and_a_second_start_is_ready_in_seconds(stack: Stack) -> None:
+def test_down_stops_everything_and_nothing_else_and_a_second_start_goes_on_with_the_same_data(stack: Stack) -> None:
     found = stack.status()
     pids = [found["supervisor"], *(part["pid"] for part in found["parts"])]
-    with stack.connect("superuser") as conn:
+    with stack.connect("owner") as conn:
         conn.execute("CREATE TABLE public.kept_by_test ()")
     env = os.environ | {"BACKSTOP_DATA": str(stack.data)}
     bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env)
@@ -117,10 +117,11 @@ def test_down_stops_everything_and_nothing_else_and_a_second_start_is_ready_in_s
     assert bystander.poll() is None
     bystander.communicate(b"\n")
 
-    began = time.monotonic()
-    assert stacks.up(stack.data).content["logins"] == stack.content["logins"]
-    assert time.monotonic() - began < 15
-    with stack.connect("superuser") as conn:
+    done = manage("up", "--data", str(stack.data), "--detach")
+    assert done.returncode == 0, done.stderr
+    assert not {"people", "demo data"} & {line.strip().split("  ")[0] for line in done.stdout.splitlines()}
+    assert instances.read(stack.data)["logins"] == stack.content["logins"]
+    with stack.connect("owner") as conn:
         conn.execute("DROP TABLE public.kept_by_test")
 
 
