@@ -1,0 +1,267 @@
+"""Events: who may send one, what is kept, and that their order does not matter."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+from django.test import Client
+from stripe import WebhookSignature
+
+from outbox import leases, relay, webhooks
+from tests.outbox.desk import Desk
+
+SECRET = "whsec_outbox"
+CONFIRM = "/v1/payment_intents/[^/]+/confirm"
+
+
+@pytest.fixture(autouse=True)
+def _secrets(settings: Any) -> None:
+    settings.STRIPE_WEBHOOK_SECRETS = ["whsec_older", SECRET]
+
+
+def event_of(**changes: Any) -> dict[str, Any]:
+    made = {
+        "id": "evt_1",
+        "object": "event",
+        "type": "payment_intent.succeeded",
+        "livemode": False,
+        "data": {"object": {"id": "pi_1", "object": "payment_intent", "metadata": {}}},
+    }
+    return made | changes
+
+
+def signed(body: str, *, secret: str = SECRET, at: float | None = None) -> str:
+    return str(WebhookSignature.generate_signature_header(body, secret, timestamp=int(at or time.time())))
+
+
+def send(body: str | bytes, signature: str | None = None) -> Any:
+    text = body if isinstance(body, str) else body.decode("latin-1")
+    header = signed(text) if signature is None else signature
+    return Client(enforce_csrf_checks=True).post(
+        "/webhooks/stripe", data=body, content_type="application/json", headers={"Stripe-Signature": header}
+    )
+
+
+def kept(owner: Any) -> int:
+    return int(owner.execute("SELECT count(*) FROM public.outbox_webhook_event").fetchone()[0])
+
+
+def test_it_keeps_an_event_once(database: None, owner: Any) -> None:
+    body = json.dumps(event_of())
+
+    assert [send(body).status_code for _ in range(3)] == [200, 200, 200]
+
+    assert kept(owner) == 1
+
+
+@pytest.mark.parametrize("secret", ["whsec_older", SECRET])
+def test_it_takes_every_secret_of_ours(database: None, owner: Any, secret: str) -> None:
+    body = json.dumps(event_of())
+
+    assert send(body, signed(body, secret=secret)).status_code == 200
+
+
+BODY = json.dumps(event_of())
+
+
+@pytest.mark.parametrize(
+    ("body", "signature"),
+    [
+        (BODY, signed(BODY, secret="whsec_foreign")),
+        (BODY, signed(BODY, at=time.time() - 4000)),
+        (BODY, signed(BODY, at=time.time() + 4000)),
+        (BODY, ""),
+        (BODY, "nonsense"),
+        (BODY, "t=x,v1=y"),
+        (BODY, "t=1"),
+        (BODY, signed(BODY).replace("v1=", "v1=ü")),
+        (BODY + " ", signed(BODY)),
+        ("", None),
+        ("not JSON", None),
+        ("[]", None),
+        ("[" * 100_000, None),
+        ('{"object": "event", "id": NaN}', None),
+        ('{"object": "thin_event"}', None),
+        (json.dumps(event_of(id="")), None),
+        (json.dumps(event_of(id=7)), None),
+        (json.dumps(event_of(id="e" * 300)), None),
+        (json.dumps(event_of(type=None)), None),
+        (json.dumps(event_of(data={})), None),
+        (json.dumps(event_of(data=[])), None),
+        (json.dumps(event_of(data={"object": {"id": None}})), None),
+        (json.dumps(event_of(more="\x00")), None),
+        (json.dumps(event_of(more="\ud800")), None),
+        (json.dumps(event_of(id="evt_\x00")), None),
+        (b"\xff\xfe", None),
+    ],
+    ids=range(26),
+)
+def test_it_answers_400_to_what_is_no_event_of_the_provider(
+    database: None, owner: Any, body: str | bytes, signature: str | None
+) -> None:
+    response = send(body, signature)
+
+    assert response.status_code == 400
+    assert kept(owner) == 0
+
+
+def test_it_takes_no_body_that_is_larger_than_any_event(database: None, owner: Any) -> None:
+    assert send(json.dumps(event_of(more="x" * 200_000))).status_code == 200
+    assert send(json.dumps(event_of(id="evt_2", more="x" * 300_000))).status_code == 413
+    assert kept(owner) == 1
+
+
+def test_it_takes_events_by_post_only(database: None) -> None:
+    assert Client().get("/webhooks/stripe").status_code == 405
+
+
+def process(
+    desk: Desk, message: dict[str, Any], type_: str, *, object_id: str | None = None, event_id: str = "evt_1", **more: Any
+) -> str | None:
+    """Store an event about the message's object, process what is due, and return what became of it."""
+    about = {"id": object_id or desk.read(message)["provider_id"] or "pi_new", "metadata": {"backstop_uid": str(message["uid"])}}
+    with desk.pool.connection() as conn:
+        desk.owner.execute(
+            "INSERT INTO public.outbox_webhook_event (event_id, type, object_id, payload) VALUES (%s, %s, %s, %s)",
+            (event_id, type_, about["id"], json.dumps(event_of(data={"object": about}, **more))),
+        )
+        assert conn
+    webhooks.process_due(desk.pool, seconds=10)
+    found: str | None = desk.one("SELECT outcome FROM public.outbox_webhook_event WHERE event_id = %s", event_id)["outcome"]
+    return found
+
+
+def test_it_settles_what_the_provider_had_not_finished(desk: Desk) -> None:
+    desk.card("pm_usBankAccount_processing")
+    message = desk.charge()
+    desk.deliver()
+    desk.provider.settle(desk.read(message)["provider_id"], "succeeded")
+
+    assert process(desk, message, "payment_intent.succeeded") == "settled: succeeded"
+
+    after = desk.read(message)
+    assert (after["state"], after["outcome_source"], desk.invoice(message)) == ("succeeded", "webhook", "paid")
+    assert desk.deliveries(message)[-1] == ("webhook", "succeeded")
+
+
+def test_it_believes_the_object_and_not_the_event(desk: Desk) -> None:
+    desk.card("pm_usBankAccount_processing")
+    message = desk.charge()
+    desk.deliver()
+
+    assert process(desk, message, "payment_intent.succeeded") == "noted: processing"
+    assert desk.read(message)["state"] == "accepted"
+
+
+def test_it_settles_a_refund_that_failed_later(desk: Desk) -> None:
+    desk.card("pm_card_pendingRefund")
+    message = desk.refund(desk.paid())
+    desk.deliver()
+    desk.provider.settle(desk.read(message)["provider_id"], "failed")
+
+    assert process(desk, message, "refund.failed") == "settled: rejected"
+    assert desk.refund_status(message) == "refused"
+
+
+def test_it_settles_a_charge_whose_answer_was_lost(desk: Desk) -> None:
+    message = desk.charge()
+    desk.provider.fault("after", "drop", path=CONFIRM)
+    desk.deliver_once()
+    assert desk.read(message)["state"] == "uncertain"
+
+    assert process(desk, message, "payment_intent.succeeded") == "settled: succeeded"
+
+
+def test_it_comes_before_our_own_answer(desk: Desk) -> None:
+    """The event is there while the worker still waits: its own answer is evidence, and the end is the same."""
+    desk.charge()
+    message = desk.claim()
+    assert message
+    with desk.pool.connection() as conn:
+        begun = leases.begin_send(conn, message=message)
+    made = desk.provider.create(
+        "/v1/payment_intents",
+        **{
+            "amount": 48_000,
+            "currency": "eur",
+            "customer": message["steps"][0]["params"]["customer"],
+            "payment_method": message["steps"][0]["params"]["payment_method"],
+            "automatic_payment_methods[enabled]": "true",
+            "automatic_payment_methods[allow_redirects]": "never",
+            "confirm": "true",
+            "metadata[backstop_uid]": str(message["uid"]),
+        },
+    )
+
+    assert process(desk, message, "payment_intent.succeeded", object_id=made["id"]) == "settled: succeeded"
+
+    with pytest.raises(leases.LeaseLost):
+        relay._settle(desk.pool, begun, relay.Outcome(kind="uncertain"), source="response")
+    assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
+
+
+def test_it_comes_after_our_own_answer(desk: Desk) -> None:
+    message = desk.charge()
+    desk.deliver()
+    before = desk.read(message)
+
+    assert process(desk, message, "payment_intent.succeeded") == "already succeeded"
+    assert process(desk, message, "payment_intent.payment_failed", event_id="evt_2") == "already succeeded"
+    assert desk.read(message) == before
+
+
+def test_it_ignores_another_object_of_the_same_message(desk: Desk) -> None:
+    desk.card("pm_usBankAccount_processing")
+    message = desk.charge()
+    desk.deliver()
+
+    assert process(desk, message, "payment_intent.canceled", object_id="pi_orphan") == "another object"
+    assert desk.read(message)["state"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("type_", "changes", "outcome"),
+    [
+        ("customer.created", {}, "ignored"),
+        ("payment_intent.created", {}, "ignored"),
+        ("payment_intent.succeeded", {"livemode": True}, "wrong mode"),
+    ],
+)
+def test_it_passes_over_what_is_not_for_it(desk: Desk, type_: str, changes: dict[str, Any], outcome: str) -> None:
+    assert process(desk, desk.charge(), type_, **changes) == outcome
+
+
+@pytest.mark.parametrize("uid", ["nonsense", 7, "00000000-0000-0000-0000-000000000000", None])
+def test_it_leaves_foreign_objects_alone(desk: Desk, uid: Any) -> None:
+    message = desk.charge() | {"uid": uid}
+
+    assert process(desk, message | {"id": message["id"]}, "payment_intent.succeeded") in ("not ours",)
+
+
+def test_it_tries_again_when_the_provider_does_not_answer(desk: Desk) -> None:
+    desk.card("pm_usBankAccount_processing")
+    message = desk.charge()
+    desk.deliver()
+    desk.provider.settle(desk.read(message)["provider_id"], "succeeded")
+    desk.provider.fault("before", "500", method="GET")
+
+    assert process(desk, message, "payment_intent.succeeded") is None
+    assert webhooks.process_due(desk.pool, seconds=10) == 0
+    desk.owner.execute("UPDATE public.outbox_webhook_event SET received_at = now() - interval '10 s'")
+    webhooks.process_due(desk.pool, seconds=10)
+
+    assert desk.read(message)["state"] == "succeeded"
+
+
+def test_it_goes_on_after_an_event_whose_effect_fails(desk: Desk) -> None:
+    desk.card("pm_usBankAccount_processing")
+    broken, fine = desk.charge(), desk.charge()
+    desk.deliver()
+    for message in (broken, fine):
+        desk.provider.settle(desk.read(message)["provider_id"], "succeeded")
+    desk.owner.execute("UPDATE public.billing_invoice SET status = 'draft' WHERE id = %s", (broken["payload"]["invoice_id"],))
+
+    assert process(desk, broken, "payment_intent.succeeded", event_id="evt_1") is None
+    assert process(desk, fine, "payment_intent.succeeded", event_id="evt_2") == "settled: succeeded"
+    assert desk.read(broken)["state"] == "accepted"
