@@ -79,7 +79,9 @@ class StaffMessage(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["thread", "number"], name="agent_staff_message_order"),
-            models.CheckConstraint(name="agent_staff_message_state_known", condition=models.Q(state__in=["queued", "taken", "cancelled"])),
+            models.CheckConstraint(
+                name="agent_staff_message_state_known", condition=models.Q(state__in=["queued", "taken", "cancelled"])
+            ),
             models.CheckConstraint(name="agent_staff_message_not_empty", condition=~models.Q(text="")),
         ]
         indexes = [

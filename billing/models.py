@@ -36,7 +36,9 @@ class Customer(models.Model):
 class CreditAccount(models.Model):
     """A customer's credit balance; its last entry says the same (checked by a deferred trigger)."""
 
-    customer = models.OneToOneField(Customer, on_delete=models.PROTECT, db_constraint=False, primary_key=True, related_name="credit")
+    customer = models.OneToOneField(
+        Customer, on_delete=models.PROTECT, db_constraint=False, primary_key=True, related_name="credit"
+    )
     currency = models.TextField()
     balance_minor = models.BigIntegerField(default=0, db_default=0)
     entries = models.BigIntegerField(default=0, db_default=0)
@@ -82,15 +84,19 @@ class Invoice(models.Model):
             ),
             models.UniqueConstraint(fields=["customer", "id"], name="billing_invoice_of_customer"),
             models.CheckConstraint(name="billing_invoice_period_is_month", condition=Q(billing_period__day=1)),
-            models.CheckConstraint(name="billing_invoice_amount_positive", condition=Q(amount_minor__gt=0, amount_minor__lte=LARGEST)),
             models.CheckConstraint(
-                name="billing_invoice_due_within_amount", condition=Q(amount_due_minor__gte=0, amount_due_minor__lte=F("amount_minor"))
+                name="billing_invoice_amount_positive", condition=Q(amount_minor__gt=0, amount_minor__lte=LARGEST)
+            ),
+            models.CheckConstraint(
+                name="billing_invoice_due_within_amount",
+                condition=Q(amount_due_minor__gte=0, amount_due_minor__lte=F("amount_minor")),
             ),
             models.CheckConstraint(
                 name="billing_invoice_credit_memo_cap", condition=Q(credited_minor__gte=0, credited_minor__lte=F("amount_minor"))
             ),
             models.CheckConstraint(
-                name="billing_invoice_status_known", condition=Q(status__in=["draft", "charge_queued", "paid", "charge_failed", "void"])
+                name="billing_invoice_status_known",
+                condition=Q(status__in=["draft", "charge_queued", "paid", "charge_failed", "void"]),
             ),
             models.CheckConstraint(name="billing_invoice_paid_has_time", condition=~Q(status="paid") | Q(paid_at__isnull=False)),
         ]
@@ -207,7 +213,8 @@ class CreditEntry(models.Model):
             models.CheckConstraint(name="billing_credit_entry_not_zero", condition=~Q(amount_minor=0)),
             models.CheckConstraint(name="billing_credit_entry_balance_not_negative", condition=Q(balance_after_minor__gte=0)),
             models.CheckConstraint(
-                name="billing_credit_entry_kind_known", condition=Q(kind__in=["opening", "memo", "applied", "paid_out", "returned"])
+                name="billing_credit_entry_kind_known",
+                condition=Q(kind__in=["opening", "memo", "applied", "paid_out", "returned"]),
             ),
         ]
 

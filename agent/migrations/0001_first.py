@@ -9,7 +9,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -18,153 +17,207 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('pk', models.CompositePrimaryKey('thread', 'seq', 'created_at', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('seq', models.BigIntegerField()),
-                ('kind', models.TextField()),
-                ('created_at', models.DateTimeField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "thread", "seq", "created_at", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("thread", models.UUIDField()),
+                ("seq", models.BigIntegerField()),
+                ("kind", models.TextField()),
+                ("created_at", models.DateTimeField()),
             ],
             options={
-                'db_table': 'agent_event',
-                'managed': False,
+                "db_table": "agent_event",
+                "managed": False,
             },
         ),
         migrations.CreateModel(
-            name='Draft',
+            name="Draft",
             fields=[
-                ('thread', models.UUIDField(primary_key=True, serialize=False)),
-                ('fence', models.BigIntegerField()),
-                ('text', models.TextField()),
-                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("thread", models.UUIDField(primary_key=True, serialize=False)),
+                ("fence", models.BigIntegerField()),
+                ("text", models.TextField()),
+                ("updated_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
-            name='Feed',
+            name="Feed",
             fields=[
-                ('thread', models.UUIDField(primary_key=True, serialize=False)),
-                ('seq', models.BigIntegerField()),
+                ("thread", models.UUIDField(primary_key=True, serialize=False)),
+                ("seq", models.BigIntegerField()),
             ],
         ),
         migrations.CreateModel(
-            name='Notice',
+            name="Notice",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('kind', models.TextField()),
-                ('state', models.TextField()),
-                ('text', models.TextField()),
-                ('object', models.TextField()),
-                ('told_in', models.UUIDField(null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("thread", models.UUIDField()),
+                ("kind", models.TextField()),
+                ("state", models.TextField()),
+                ("text", models.TextField()),
+                ("object", models.TextField()),
+                ("told_in", models.UUIDField(null=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(fields=['thread', 'id'], name='agent_notice_of_thread')],
-                'constraints': [models.UniqueConstraint(fields=('thread', 'kind', 'object'), name='agent_notice_once')],
+                "indexes": [models.Index(fields=["thread", "id"], name="agent_notice_of_thread")],
+                "constraints": [models.UniqueConstraint(fields=("thread", "kind", "object"), name="agent_notice_once")],
             },
         ),
         migrations.CreateModel(
-            name='Policy',
+            name="Policy",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('rule', models.TextField()),
-                ('tool', models.TextField(db_default='', default='')),
-                ('currency', models.TextField(db_default='', default='')),
-                ('value', models.BigIntegerField(null=True)),
-                ('reason', models.TextField()),
-                ('set_by', models.BigIntegerField()),
-                ('set_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("rule", models.TextField()),
+                ("tool", models.TextField(db_default="", default="")),
+                ("currency", models.TextField(db_default="", default="")),
+                ("value", models.BigIntegerField(null=True)),
+                ("reason", models.TextField()),
+                ("set_by", models.BigIntegerField()),
+                ("set_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(fields=['rule', 'tool', 'currency', '-id'], name='agent_policy_newest')],
+                "indexes": [models.Index(fields=["rule", "tool", "currency", "-id"], name="agent_policy_newest")],
             },
         ),
         migrations.CreateModel(
-            name='StaffMessage',
+            name="StaffMessage",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('number', models.BigIntegerField()),
-                ('author', models.BigIntegerField()),
-                ('text', models.TextField()),
-                ('state', models.TextField(choices=[('queued', 'Queued'), ('taken', 'Taken'), ('cancelled', 'Cancelled')], db_default='queued', default='queued')),
-                ('sent_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('taken_at', models.DateTimeField(null=True)),
+                ("id", models.UUIDField(default=uuid.uuid4, primary_key=True, serialize=False)),
+                ("thread", models.UUIDField()),
+                ("number", models.BigIntegerField()),
+                ("author", models.BigIntegerField()),
+                ("text", models.TextField()),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[("queued", "Queued"), ("taken", "Taken"), ("cancelled", "Cancelled")],
+                        db_default="queued",
+                        default="queued",
+                    ),
+                ),
+                ("sent_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("taken_at", models.DateTimeField(null=True)),
             ],
             options={
-                'db_table': 'agent_staff_message',
-                'indexes': [models.Index(condition=models.Q(('state', 'queued')), fields=['thread', 'number'], name='agent_staff_message_queue')],
-                'constraints': [models.UniqueConstraint(fields=('thread', 'number'), name='agent_staff_message_order'), models.CheckConstraint(condition=models.Q(('state__in', ['queued', 'taken', 'cancelled'])), name='agent_staff_message_state_known'), models.CheckConstraint(condition=models.Q(('text', ''), _negated=True), name='agent_staff_message_not_empty')],
+                "db_table": "agent_staff_message",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "queued")), fields=["thread", "number"], name="agent_staff_message_queue"
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("thread", "number"), name="agent_staff_message_order"),
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["queued", "taken", "cancelled"])),
+                        name="agent_staff_message_state_known",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("text", ""), _negated=True), name="agent_staff_message_not_empty"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Thread',
+            name="Thread",
             fields=[
-                ('thread', models.UUIDField(primary_key=True, serialize=False)),
-                ('fence', models.BigIntegerField(db_default=0, default=0)),
-                ('lease_owner', models.TextField(null=True)),
-                ('leased_until', models.DateTimeField(null=True)),
-                ('state', models.TextField(choices=[('idle', 'Idle'), ('running', 'Running'), ('waiting', 'Waiting'), ('stuck', 'Stuck')], db_default='idle', default='idle')),
-                ('activity', models.TextField(db_default='', default='')),
-                ('graph_version', models.IntegerField(db_default=1, default=1)),
-                ('sweeps', models.IntegerField(db_default=0, default=0)),
-                ('next_sweep_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('stop_requested_at', models.DateTimeField(null=True)),
-                ('stop_requested_by', models.BigIntegerField(null=True)),
-                ('progressed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("thread", models.UUIDField(primary_key=True, serialize=False)),
+                ("fence", models.BigIntegerField(db_default=0, default=0)),
+                ("lease_owner", models.TextField(null=True)),
+                ("leased_until", models.DateTimeField(null=True)),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[("idle", "Idle"), ("running", "Running"), ("waiting", "Waiting"), ("stuck", "Stuck")],
+                        db_default="idle",
+                        default="idle",
+                    ),
+                ),
+                ("activity", models.TextField(db_default="", default="")),
+                ("graph_version", models.IntegerField(db_default=1, default=1)),
+                ("sweeps", models.IntegerField(db_default=0, default=0)),
+                ("next_sweep_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("stop_requested_at", models.DateTimeField(null=True)),
+                ("stop_requested_by", models.BigIntegerField(null=True)),
+                ("progressed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('state', 'idle'), _negated=True), fields=['next_sweep_at'], name='agent_thread_to_sweep')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['idle', 'running', 'waiting', 'stuck'])), name='agent_thread_state_known')],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "idle"), _negated=True),
+                        fields=["next_sweep_at"],
+                        name="agent_thread_to_sweep",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ["idle", "running", "waiting", "stuck"])),
+                        name="agent_thread_state_known",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='TranscriptEntry',
+            name="TranscriptEntry",
             fields=[
-                ('pk', models.CompositePrimaryKey('thread', 'message_id', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('message_id', models.TextField()),
-                ('position', models.IntegerField()),
-                ('role', models.TextField()),
-                ('text', models.TextField()),
-                ('tool_calls', models.JSONField()),
-                ('tool_call_id', models.TextField(null=True)),
-                ('status', models.TextField(null=True)),
-                ('model', models.TextField(null=True)),
-                ('prompt_version', models.TextField(null=True)),
-                ('usage', models.JSONField(null=True)),
-                ('written_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "thread", "message_id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("thread", models.UUIDField()),
+                ("message_id", models.TextField()),
+                ("position", models.IntegerField()),
+                ("role", models.TextField()),
+                ("text", models.TextField()),
+                ("tool_calls", models.JSONField()),
+                ("tool_call_id", models.TextField(null=True)),
+                ("status", models.TextField(null=True)),
+                ("model", models.TextField(null=True)),
+                ("prompt_version", models.TextField(null=True)),
+                ("usage", models.JSONField(null=True)),
+                ("written_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'agent_transcript_entry',
-                'indexes': [models.Index(fields=['thread', 'position'], name='agent_transcript_order')],
+                "db_table": "agent_transcript_entry",
+                "indexes": [models.Index(fields=["thread", "position"], name="agent_transcript_order")],
             },
         ),
         migrations.CreateModel(
-            name='Window',
+            name="Window",
             fields=[
-                ('pk', models.CompositePrimaryKey('scope', 'day', 'currency', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('scope', models.TextField()),
-                ('day', models.DateField()),
-                ('currency', models.TextField()),
-                ('amount', models.BigIntegerField()),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "scope", "day", "currency", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("scope", models.TextField()),
+                ("day", models.DateField()),
+                ("currency", models.TextField()),
+                ("amount", models.BigIntegerField()),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('amount__gte', 0)), name='agent_window_not_negative')],
+                "constraints": [models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="agent_window_not_negative")],
             },
         ),
         migrations.CreateModel(
-            name='Conversation',
+            name="Conversation",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('thread', models.UUIDField(default=uuid.uuid4, unique=True)),
-                ('subject', models.BigIntegerField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('created_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("thread", models.UUIDField(default=uuid.uuid4, unique=True)),
+                ("subject", models.BigIntegerField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "created_by",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL),
+                ),
             ],
             options={
-                'indexes': [models.Index(fields=['subject', '-id'], name='agent_conversation_of_subject')],
+                "indexes": [models.Index(fields=["subject", "-id"], name="agent_conversation_of_subject")],
             },
         ),
     ]

@@ -6,251 +6,378 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Customer',
+            name="Customer",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('name', models.TextField()),
-                ('email', models.TextField(unique=True)),
-                ('currency', models.TextField()),
-                ('terms_days', models.IntegerField(db_default=14, default=14)),
-                ('provider_customer_id', models.TextField(null=True, unique=True)),
-                ('provider_payment_method', models.TextField(null=True)),
-                ('card_last4', models.TextField(null=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("name", models.TextField()),
+                ("email", models.TextField(unique=True)),
+                ("currency", models.TextField()),
+                ("terms_days", models.IntegerField(db_default=14, default=14)),
+                ("provider_customer_id", models.TextField(null=True, unique=True)),
+                ("provider_payment_method", models.TextField(null=True)),
+                ("card_last4", models.TextField(null=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
-            name='CreditEntry',
+            name="CreditEntry",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('number', models.BigIntegerField()),
-                ('currency', models.TextField()),
-                ('amount_minor', models.BigIntegerField()),
-                ('balance_after_minor', models.BigIntegerField()),
-                ('kind', models.TextField(choices=[('opening', 'Opening'), ('memo', 'Memo'), ('applied', 'Applied'), ('paid_out', 'Paid Out'), ('returned', 'Returned')])),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("number", models.BigIntegerField()),
+                ("currency", models.TextField()),
+                ("amount_minor", models.BigIntegerField()),
+                ("balance_after_minor", models.BigIntegerField()),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("opening", "Opening"),
+                            ("memo", "Memo"),
+                            ("applied", "Applied"),
+                            ("paid_out", "Paid Out"),
+                            ("returned", "Returned"),
+                        ]
+                    ),
+                ),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'billing_credit_entry',
+                "db_table": "billing_credit_entry",
             },
         ),
         migrations.CreateModel(
-            name='CreditMemo',
+            name="CreditMemo",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('currency', models.TextField()),
-                ('amount_minor', models.BigIntegerField()),
-                ('reason', models.TextField()),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("currency", models.TextField()),
+                ("amount_minor", models.BigIntegerField()),
+                ("reason", models.TextField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'billing_credit_memo',
+                "db_table": "billing_credit_memo",
             },
         ),
         migrations.CreateModel(
-            name='Invoice',
+            name="Invoice",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('billing_period', models.DateField()),
-                ('description', models.TextField(db_default='', default='')),
-                ('currency', models.TextField()),
-                ('amount_minor', models.BigIntegerField()),
-                ('amount_due_minor', models.BigIntegerField()),
-                ('credited_minor', models.BigIntegerField(db_default=0, default=0)),
-                ('status', models.TextField(choices=[('draft', 'Draft'), ('charge_queued', 'Charge Queued'), ('paid', 'Paid'), ('charge_failed', 'Charge Failed'), ('void', 'Void')], db_default='draft', default='draft')),
-                ('charge_attempt', models.IntegerField(db_default=0, default=0)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('paid_at', models.DateTimeField(null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("billing_period", models.DateField()),
+                ("description", models.TextField(db_default="", default="")),
+                ("currency", models.TextField()),
+                ("amount_minor", models.BigIntegerField()),
+                ("amount_due_minor", models.BigIntegerField()),
+                ("credited_minor", models.BigIntegerField(db_default=0, default=0)),
+                (
+                    "status",
+                    models.TextField(
+                        choices=[
+                            ("draft", "Draft"),
+                            ("charge_queued", "Charge Queued"),
+                            ("paid", "Paid"),
+                            ("charge_failed", "Charge Failed"),
+                            ("void", "Void"),
+                        ],
+                        db_default="draft",
+                        default="draft",
+                    ),
+                ),
+                ("charge_attempt", models.IntegerField(db_default=0, default=0)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("paid_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Payment',
+            name="Payment",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('currency', models.TextField()),
-                ('amount_minor', models.BigIntegerField()),
-                ('refunded_minor', models.BigIntegerField(db_default=0, default=0)),
-                ('provider_payment_id', models.TextField(unique=True)),
-                ('paid_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("currency", models.TextField()),
+                ("amount_minor", models.BigIntegerField()),
+                ("refunded_minor", models.BigIntegerField(db_default=0, default=0)),
+                ("provider_payment_id", models.TextField(unique=True)),
+                ("paid_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(
-            name='Refund',
+            name="Refund",
             fields=[
-                ('id', models.BigAutoField(primary_key=True, serialize=False)),
-                ('currency', models.TextField()),
-                ('amount_minor', models.BigIntegerField()),
-                ('reason', models.TextField()),
-                ('status', models.TextField(choices=[('queued', 'Queued'), ('confirmed', 'Confirmed'), ('refused', 'Refused'), ('withdrawn', 'Withdrawn')], db_default='queued', default='queued')),
-                ('provider_refund_id', models.TextField(null=True, unique=True)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ('settled_at', models.DateTimeField(null=True)),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("currency", models.TextField()),
+                ("amount_minor", models.BigIntegerField()),
+                ("reason", models.TextField()),
+                (
+                    "status",
+                    models.TextField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("confirmed", "Confirmed"),
+                            ("refused", "Refused"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        db_default="queued",
+                        default="queued",
+                    ),
+                ),
+                ("provider_refund_id", models.TextField(null=True, unique=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("settled_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='CreditAccount',
+            name="CreditAccount",
             fields=[
-                ('customer', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='credit', serialize=False, to='billing.customer')),
-                ('currency', models.TextField()),
-                ('balance_minor', models.BigIntegerField(db_default=0, default=0)),
-                ('entries', models.BigIntegerField(db_default=0, default=0)),
+                (
+                    "customer",
+                    models.OneToOneField(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="credit",
+                        serialize=False,
+                        to="billing.customer",
+                    ),
+                ),
+                ("currency", models.TextField()),
+                ("balance_minor", models.BigIntegerField(db_default=0, default=0)),
+                ("entries", models.BigIntegerField(db_default=0, default=0)),
             ],
             options={
-                'db_table': 'billing_credit_account',
+                "db_table": "billing_credit_account",
             },
         ),
         migrations.AddConstraint(
-            model_name='customer',
-            constraint=models.CheckConstraint(condition=models.Q(('currency__regex', '^[A-Z]{3}$')), name='billing_customer_currency_code'),
+            model_name="customer",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("currency__regex", "^[A-Z]{3}$")), name="billing_customer_currency_code"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='customer',
-            constraint=models.UniqueConstraint(fields=('id', 'currency'), name='billing_customer_currency'),
+            model_name="customer",
+            constraint=models.UniqueConstraint(fields=("id", "currency"), name="billing_customer_currency"),
         ),
         migrations.AddField(
-            model_name='creditentry',
-            name='customer',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='credit_entries', to='billing.customer'),
+            model_name="creditentry",
+            name="customer",
+            field=models.ForeignKey(
+                db_constraint=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="credit_entries",
+                to="billing.customer",
+            ),
         ),
         migrations.AddField(
-            model_name='creditmemo',
-            name='customer',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='credit_memos', to='billing.customer'),
+            model_name="creditmemo",
+            name="customer",
+            field=models.ForeignKey(
+                db_constraint=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="credit_memos",
+                to="billing.customer",
+            ),
         ),
         migrations.AddField(
-            model_name='creditentry',
-            name='credit_memo',
-            field=models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='billing.creditmemo'),
+            model_name="creditentry",
+            name="credit_memo",
+            field=models.ForeignKey(
+                db_constraint=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="entries",
+                to="billing.creditmemo",
+            ),
         ),
         migrations.AddField(
-            model_name='invoice',
-            name='customer',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='invoices', to='billing.customer'),
+            model_name="invoice",
+            name="customer",
+            field=models.ForeignKey(
+                db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name="invoices", to="billing.customer"
+            ),
         ),
         migrations.AddField(
-            model_name='creditmemo',
-            name='invoice',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='credit_memos', to='billing.invoice'),
+            model_name="creditmemo",
+            name="invoice",
+            field=models.ForeignKey(
+                db_constraint=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="credit_memos",
+                to="billing.invoice",
+            ),
         ),
         migrations.AddField(
-            model_name='creditentry',
-            name='invoice',
-            field=models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='credit_entries', to='billing.invoice'),
+            model_name="creditentry",
+            name="invoice",
+            field=models.ForeignKey(
+                db_constraint=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="credit_entries",
+                to="billing.invoice",
+            ),
         ),
         migrations.AddField(
-            model_name='payment',
-            name='customer',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='billing.customer'),
+            model_name="payment",
+            name="customer",
+            field=models.ForeignKey(
+                db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name="payments", to="billing.customer"
+            ),
         ),
         migrations.AddField(
-            model_name='payment',
-            name='invoice',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='billing.invoice'),
+            model_name="payment",
+            name="invoice",
+            field=models.ForeignKey(
+                db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name="payments", to="billing.invoice"
+            ),
         ),
         migrations.AddField(
-            model_name='refund',
-            name='customer',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='billing.customer'),
+            model_name="refund",
+            name="customer",
+            field=models.ForeignKey(
+                db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name="refunds", to="billing.customer"
+            ),
         ),
         migrations.AddField(
-            model_name='refund',
-            name='payment',
-            field=models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='refunds', to='billing.payment'),
+            model_name="refund",
+            name="payment",
+            field=models.ForeignKey(
+                db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name="refunds", to="billing.payment"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditaccount',
-            constraint=models.CheckConstraint(condition=models.Q(('balance_minor__gte', 0)), name='billing_credit_balance_not_negative'),
+            model_name="creditaccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("balance_minor__gte", 0)), name="billing_credit_balance_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditaccount',
-            constraint=models.CheckConstraint(condition=models.Q(('balance_minor__lte', 1000000000000)), name='billing_credit_balance_bounded'),
+            model_name="creditaccount",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("balance_minor__lte", 1000000000000)), name="billing_credit_balance_bounded"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'void'), _negated=True), fields=('customer', 'billing_period'), name='billing_invoice_one_per_period'),
+            model_name="invoice",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "void"), _negated=True),
+                fields=("customer", "billing_period"),
+                name="billing_invoice_one_per_period",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.UniqueConstraint(fields=('customer', 'id'), name='billing_invoice_of_customer'),
+            model_name="invoice",
+            constraint=models.UniqueConstraint(fields=("customer", "id"), name="billing_invoice_of_customer"),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(('billing_period__day', 1)), name='billing_invoice_period_is_month'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("billing_period__day", 1)), name="billing_invoice_period_is_month"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_minor__gt', 0), ('amount_minor__lte', 1000000000000)), name='billing_invoice_amount_positive'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_minor__gt", 0), ("amount_minor__lte", 1000000000000)),
+                name="billing_invoice_amount_positive",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_due_minor__gte', 0), ('amount_due_minor__lte', models.F('amount_minor'))), name='billing_invoice_due_within_amount'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_due_minor__gte", 0), ("amount_due_minor__lte", models.F("amount_minor"))),
+                name="billing_invoice_due_within_amount",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(('credited_minor__gte', 0), ('credited_minor__lte', models.F('amount_minor'))), name='billing_invoice_credit_memo_cap'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("credited_minor__gte", 0), ("credited_minor__lte", models.F("amount_minor"))),
+                name="billing_invoice_credit_memo_cap",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['draft', 'charge_queued', 'paid', 'charge_failed', 'void'])), name='billing_invoice_status_known'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["draft", "charge_queued", "paid", "charge_failed", "void"])),
+                name="billing_invoice_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='invoice',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'paid'), _negated=True), ('paid_at__isnull', False), _connector='OR'), name='billing_invoice_paid_has_time'),
+            model_name="invoice",
+            constraint=models.CheckConstraint(
+                condition=models.Q(models.Q(("status", "paid"), _negated=True), ("paid_at__isnull", False), _connector="OR"),
+                name="billing_invoice_paid_has_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditmemo',
-            constraint=models.UniqueConstraint(fields=('customer', 'id'), name='billing_credit_memo_of_customer'),
+            model_name="creditmemo",
+            constraint=models.UniqueConstraint(fields=("customer", "id"), name="billing_credit_memo_of_customer"),
         ),
         migrations.AddConstraint(
-            model_name='creditmemo',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_minor__gt', 0)), name='billing_credit_memo_amount_positive'),
+            model_name="creditmemo",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_minor__gt", 0)), name="billing_credit_memo_amount_positive"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditentry',
-            constraint=models.UniqueConstraint(fields=('customer', 'number'), name='billing_credit_entry_number'),
+            model_name="creditentry",
+            constraint=models.UniqueConstraint(fields=("customer", "number"), name="billing_credit_entry_number"),
         ),
         migrations.AddConstraint(
-            model_name='creditentry',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_minor', 0), _negated=True), name='billing_credit_entry_not_zero'),
+            model_name="creditentry",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_minor", 0), _negated=True), name="billing_credit_entry_not_zero"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditentry',
-            constraint=models.CheckConstraint(condition=models.Q(('balance_after_minor__gte', 0)), name='billing_credit_entry_balance_not_negative'),
+            model_name="creditentry",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("balance_after_minor__gte", 0)), name="billing_credit_entry_balance_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='creditentry',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['opening', 'memo', 'applied', 'paid_out', 'returned'])), name='billing_credit_entry_kind_known'),
+            model_name="creditentry",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["opening", "memo", "applied", "paid_out", "returned"])),
+                name="billing_credit_entry_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.UniqueConstraint(fields=('customer', 'id'), name='billing_payment_of_customer'),
+            model_name="payment",
+            constraint=models.UniqueConstraint(fields=("customer", "id"), name="billing_payment_of_customer"),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_minor__gt', 0)), name='billing_payment_amount_positive'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("amount_minor__gt", 0)), name="billing_payment_amount_positive"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(('refunded_minor__gte', 0), ('refunded_minor__lte', models.F('amount_minor'))), name='billing_payment_refund_cap'),
+            model_name="payment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("refunded_minor__gte", 0), ("refunded_minor__lte", models.F("amount_minor"))),
+                name="billing_payment_refund_cap",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='refund',
-            constraint=models.UniqueConstraint(condition=models.Q(('status', 'queued')), fields=('payment',), name='billing_refund_one_in_flight'),
+            model_name="refund",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("status", "queued")), fields=("payment",), name="billing_refund_one_in_flight"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='refund',
-            constraint=models.CheckConstraint(condition=models.Q(('amount_minor__gt', 0)), name='billing_refund_amount_positive'),
+            model_name="refund",
+            constraint=models.CheckConstraint(condition=models.Q(("amount_minor__gt", 0)), name="billing_refund_amount_positive"),
         ),
         migrations.AddConstraint(
-            model_name='refund',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['queued', 'confirmed', 'refused', 'withdrawn'])), name='billing_refund_status_known'),
+            model_name="refund",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["queued", "confirmed", "refused", "withdrawn"])),
+                name="billing_refund_status_known",
+            ),
         ),
     ]

@@ -5,119 +5,181 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='RowChange',
+            name="RowChange",
             fields=[
-                ('pk', models.CompositePrimaryKey('id', 'changed_at', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('id', models.BigIntegerField()),
-                ('changed_at', models.DateTimeField()),
-                ('attempt_id', models.UUIDField(null=True)),
-                ('call_index', models.IntegerField(null=True)),
-                ('message_id', models.BigIntegerField(null=True)),
-                ('subject', models.BigIntegerField(null=True)),
-                ('login', models.TextField()),
-                ('table_name', models.TextField()),
-                ('operation', models.TextField()),
-                ('before', models.JSONField(null=True)),
-                ('after', models.JSONField(null=True)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey("id", "changed_at", blank=True, editable=False, primary_key=True, serialize=False),
+                ),
+                ("id", models.BigIntegerField()),
+                ("changed_at", models.DateTimeField()),
+                ("attempt_id", models.UUIDField(null=True)),
+                ("call_index", models.IntegerField(null=True)),
+                ("message_id", models.BigIntegerField(null=True)),
+                ("subject", models.BigIntegerField(null=True)),
+                ("login", models.TextField()),
+                ("table_name", models.TextField()),
+                ("operation", models.TextField()),
+                ("before", models.JSONField(null=True)),
+                ("after", models.JSONField(null=True)),
             ],
             options={
-                'db_table': 'ledger_row_change',
-                'managed': False,
+                "db_table": "ledger_row_change",
+                "managed": False,
             },
         ),
         migrations.CreateModel(
-            name='BatchAbort',
+            name="BatchAbort",
             fields=[
-                ('pk', models.CompositePrimaryKey('thread', 'ai_message_id', 'generation', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('ai_message_id', models.TextField()),
-                ('generation', models.IntegerField()),
-                ('attempt_id', models.UUIDField()),
-                ('told', models.JSONField()),
-                ('recorded_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "thread", "ai_message_id", "generation", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("thread", models.UUIDField()),
+                ("ai_message_id", models.TextField()),
+                ("generation", models.IntegerField()),
+                ("attempt_id", models.UUIDField()),
+                ("told", models.JSONField()),
+                ("recorded_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'ledger_batch_abort',
+                "db_table": "ledger_batch_abort",
             },
         ),
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.UUIDField(primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('ai_message_id', models.TextField()),
-                ('generation', models.IntegerField()),
-                ('subject', models.BigIntegerField()),
-                ('on_behalf_of', models.BigIntegerField()),
-                ('fence', models.BigIntegerField()),
-                ('calls', models.JSONField()),
-                ('model', models.TextField()),
-                ('prompt_version', models.TextField()),
-                ('opened_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                ("thread", models.UUIDField()),
+                ("ai_message_id", models.TextField()),
+                ("generation", models.IntegerField()),
+                ("subject", models.BigIntegerField()),
+                ("on_behalf_of", models.BigIntegerField()),
+                ("fence", models.BigIntegerField()),
+                ("calls", models.JSONField()),
+                ("model", models.TextField()),
+                ("prompt_version", models.TextField()),
+                ("opened_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(fields=['thread', 'opened_at'], name='ledger_attempt_of_thread'), models.Index(fields=['-opened_at'], name='ledger_attempt_newest')],
+                "indexes": [
+                    models.Index(fields=["thread", "opened_at"], name="ledger_attempt_of_thread"),
+                    models.Index(fields=["-opened_at"], name="ledger_attempt_newest"),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='AttemptOutcome',
+            name="AttemptOutcome",
             fields=[
-                ('attempt_id', models.UUIDField(primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('ai_message_id', models.TextField()),
-                ('generation', models.IntegerField()),
-                ('outcome', models.TextField(choices=[('committed', 'Committed'), ('rolled_back', 'Rolled Back'), ('refused', 'Refused'), ('held', 'Held'), ('rejected', 'Rejected'), ('infrastructure', 'Infrastructure'), ('lost_lease', 'Lost Lease'), ('bug', 'Bug')])),
-                ('calls', models.JSONField(null=True)),
-                ('failed_call', models.IntegerField(null=True)),
-                ('failed_statement', models.TextField(null=True)),
-                ('statement_number', models.IntegerField(null=True)),
-                ('sqlstate', models.TextField(null=True)),
-                ('constraint_name', models.TextField(null=True)),
-                ('table_name', models.TextField(null=True)),
-                ('detail', models.TextField(null=True)),
-                ('problems', models.JSONField(null=True)),
-                ('undone', models.JSONField(null=True)),
-                ('told', models.JSONField(null=True)),
-                ('duration_ms', models.IntegerField(null=True)),
-                ('closed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("attempt_id", models.UUIDField(primary_key=True, serialize=False)),
+                ("thread", models.UUIDField()),
+                ("ai_message_id", models.TextField()),
+                ("generation", models.IntegerField()),
+                (
+                    "outcome",
+                    models.TextField(
+                        choices=[
+                            ("committed", "Committed"),
+                            ("rolled_back", "Rolled Back"),
+                            ("refused", "Refused"),
+                            ("held", "Held"),
+                            ("rejected", "Rejected"),
+                            ("infrastructure", "Infrastructure"),
+                            ("lost_lease", "Lost Lease"),
+                            ("bug", "Bug"),
+                        ]
+                    ),
+                ),
+                ("calls", models.JSONField(null=True)),
+                ("failed_call", models.IntegerField(null=True)),
+                ("failed_statement", models.TextField(null=True)),
+                ("statement_number", models.IntegerField(null=True)),
+                ("sqlstate", models.TextField(null=True)),
+                ("constraint_name", models.TextField(null=True)),
+                ("table_name", models.TextField(null=True)),
+                ("detail", models.TextField(null=True)),
+                ("problems", models.JSONField(null=True)),
+                ("undone", models.JSONField(null=True)),
+                ("told", models.JSONField(null=True)),
+                ("duration_ms", models.IntegerField(null=True)),
+                ("closed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'db_table': 'ledger_attempt_outcome',
-                'indexes': [models.Index(fields=['thread', 'ai_message_id'], name='ledger_outcome_of_batch'), models.Index(fields=['-closed_at'], name='ledger_outcome_newest')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('outcome__in', ['committed', 'rolled_back', 'refused', 'held', 'rejected', 'infrastructure', 'lost_lease', 'bug'])), name='ledger_attempt_outcome_known'), models.CheckConstraint(condition=models.Q(('outcome', 'committed'), ('calls__isnull', False), _connector='OR'), name='ledger_attempt_outcome_self_contained')],
+                "db_table": "ledger_attempt_outcome",
+                "indexes": [
+                    models.Index(fields=["thread", "ai_message_id"], name="ledger_outcome_of_batch"),
+                    models.Index(fields=["-closed_at"], name="ledger_outcome_newest"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "outcome__in",
+                                [
+                                    "committed",
+                                    "rolled_back",
+                                    "refused",
+                                    "held",
+                                    "rejected",
+                                    "infrastructure",
+                                    "lost_lease",
+                                    "bug",
+                                ],
+                            )
+                        ),
+                        name="ledger_attempt_outcome_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("outcome", "committed"), ("calls__isnull", False), _connector="OR"),
+                        name="ledger_attempt_outcome_self_contained",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Execution',
+            name="Execution",
             fields=[
-                ('pk', models.CompositePrimaryKey('thread', 'ai_message_id', 'call_index', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('thread', models.UUIDField()),
-                ('ai_message_id', models.TextField()),
-                ('call_index', models.IntegerField()),
-                ('generation', models.IntegerField()),
-                ('tool_call_id', models.TextField()),
-                ('tool', models.TextField()),
-                ('fingerprint', models.BinaryField()),
-                ('arguments', models.JSONField()),
-                ('result', models.JSONField()),
-                ('attempt_id', models.UUIDField()),
-                ('subject', models.BigIntegerField()),
-                ('on_behalf_of', models.BigIntegerField()),
-                ('model', models.TextField()),
-                ('prompt_version', models.TextField()),
-                ('committed_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "thread", "ai_message_id", "call_index", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("thread", models.UUIDField()),
+                ("ai_message_id", models.TextField()),
+                ("call_index", models.IntegerField()),
+                ("generation", models.IntegerField()),
+                ("tool_call_id", models.TextField()),
+                ("tool", models.TextField()),
+                ("fingerprint", models.BinaryField()),
+                ("arguments", models.JSONField()),
+                ("result", models.JSONField()),
+                ("attempt_id", models.UUIDField()),
+                ("subject", models.BigIntegerField()),
+                ("on_behalf_of", models.BigIntegerField()),
+                ("model", models.TextField()),
+                ("prompt_version", models.TextField()),
+                ("committed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
-                'indexes': [models.Index(fields=['-committed_at'], name='ledger_execution_newest'), models.Index(fields=['subject', 'tool', 'committed_at'], name='ledger_execution_same_effect'), models.Index(fields=['attempt_id'], name='ledger_execution_of_attempt')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('call_index__gte', 0), ('call_index__lt', 20)), name='ledger_execution_call_index')],
+                "indexes": [
+                    models.Index(fields=["-committed_at"], name="ledger_execution_newest"),
+                    models.Index(fields=["subject", "tool", "committed_at"], name="ledger_execution_same_effect"),
+                    models.Index(fields=["attempt_id"], name="ledger_execution_of_attempt"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("call_index__gte", 0), ("call_index__lt", 20)), name="ledger_execution_call_index"
+                    )
+                ],
             },
         ),
     ]

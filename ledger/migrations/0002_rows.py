@@ -20,7 +20,13 @@ class Migration(migrations.Migration):
             "".join(
                 f"CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.{table}"
                 " FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();"
-                for table in ("ledger_attempt", "ledger_attempt_outcome", "ledger_execution", "ledger_batch_abort", "ledger_row_change")
+                for table in (
+                    "ledger_attempt",
+                    "ledger_attempt_outcome",
+                    "ledger_execution",
+                    "ledger_batch_abort",
+                    "ledger_row_change",
+                )
             ),
             "",
         ),
