@@ -1,0 +1,69 @@
+"""An agent worker in a process of its own that is killed at a chosen point: before or after the n-th call of a function.
+
+python -m tests.agent.crashing THREAD SCRIPT POINT     where POINT is `agent.batch:run_batch:after:1`, or `never`
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+from uuid import UUID
+
+KILLED = -signal.SIGKILL
+
+
+def run(thread: UUID, *script: Any, point: str = "never") -> int:
+    """Drive the thread in a process that is killed at the point; return its exit code."""
+    from tests import databases, plugin  # a database of its own, which the killed process must not make again
+
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    command = [sys.executable, "-m", "tests.agent.crashing", str(thread), json.dumps(script), point]
+    return subprocess.run(command, env=environment, cwd=databases.BASE, timeout=60, capture_output=True).returncode
+
+
+def die_at(point: str) -> None:
+    """Make this process kill itself at the point."""
+    module, path, when, number = point.split(":")
+    target: Any = import_module(module)
+    *owners, name = path.split(".")
+    for owner in owners:
+        target = getattr(target, owner)
+    setattr(target, name, _deadly(getattr(target, name), when=when, left=int(number)))
+
+
+def _deadly(function: Callable[..., Any], *, when: str, left: int) -> Callable[..., Any]:
+    @wraps(function)
+    def deadly(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = function(*args, **kwargs)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    return deadly
+
+
+def main(thread: str, script: str, point: str) -> None:
+    """Drive the thread once."""
+    import django
+
+    django.setup()
+    from agent import driver
+    from tests.agent import scripts
+
+    if point != "never":
+        die_at(point)
+    sys.stdout.write(driver.drive(UUID(thread), model=scripts.model(*json.loads(script))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
