@@ -112,7 +112,6 @@ def navigation(request: HttpRequest) -> dict[str, object]:
     """Return the context that every template gets; nothing is counted until a template draws it."""
     return {
         "navigation": SimpleLazyObject(lambda: list(groups(request))),
-        "at_the_desk": SimpleLazyObject(lambda: bool(roles_of(request.user) & DESK)),
         "roles": SimpleLazyObject(lambda: ", ".join(sorted(role.capitalize() for role in roles_of(request.user)))),
     }
 

@@ -19,12 +19,24 @@ from django.views.decorators.http import require_safe
 from config import instance
 from ledger.roles import ADMIN, REVIEWER, SUPPORT, roles_of
 
+LONGEST_NAME = 150
 STARTS = {REVIEWER: "escalations:inbox", ADMIN: "ledger:executions", SUPPORT: "agent:conversations"}
+
+
+class LoginForm(AuthenticationForm):
+    """Name and password. A name that cannot be one is wrong before anybody counts or looks it up."""
+
+    def clean(self) -> dict[str, Any]:
+        """Return the checked fields, or raise that they are wrong."""
+        if len(self.cleaned_data.get("username", "")) > LONGEST_NAME:
+            raise self.get_invalid_login_error()
+        return super().clean()
 
 
 class Login(auth.LoginView):
     """The login page; django-axes counts the tries and pauses the pair of name and address."""
 
+    form_class = LoginForm
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
