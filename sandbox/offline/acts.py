@@ -149,7 +149,12 @@ def _may_begin(clause: Sequence[Token], before: Sequence[Clause]) -> bool:
         if token.tag in tokens.SEPARATORS and _tags(first):
             break
         first.append(token)
-    return any(token.tag in intents.VERBS for token in first) or _recognise(_tags(first), before) is not None
+    return not is_fragment(first) or _recognise(_tags(first), before) == before[-1][0]
+
+
+def is_fragment(clause: Sequence[Token]) -> bool:
+    """Say whether these words only name months, amounts, invoices and the like."""
+    return not any(token.tag in intents.BEGINNINGS for token in clause)
 
 
 def _has_one_verb_side(clause: Sequence[Token]) -> bool:

@@ -34,7 +34,8 @@ _NUMBER = rf"(?:{_GROUPED}|\d+(?:[.,]\d+)*)"
 _SPELT = "|".join(sorted([*UNITS, "hundred", "thousand", "and"], key=len, reverse=True))
 BEFORE = re.compile(rf"(?P<sign>{_SIGN}|(?:{CODES})\b)\s?(?P<number>{_NUMBER})(?P<kilo>k\b)?(?!\w)", re.IGNORECASE | re.ASCII)
 AFTER = re.compile(
-    rf"(?P<number>{_NUMBER})(?P<kilo>k)?\s?(?P<sign>{_SIGN}|(?:{CODES}|{_WORD}|kr)\b|(?:{'|'.join(MINOR)})\b)", re.IGNORECASE
+    rf"(?P<number>{_NUMBER})(?P<kilo>k)?\s?(?P<sign>{_SIGN}|(?:{CODES}|{_WORD}|kr)\b|(?:{'|'.join(MINOR)})\b)(?!\s?\d)",
+    re.IGNORECASE,
 )
 SPELT = re.compile(rf"(?P<spelt>(?:(?:{_SPELT})[\s-]+)+)(?P<sign>(?:{_WORD})\b)", re.IGNORECASE)
 BARE = re.compile(rf"(?P<number>{_NUMBER})(?!\w)", re.ASCII)

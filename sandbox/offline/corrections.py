@@ -153,7 +153,7 @@ def _amount(context: Context, calls: list[Call], index: int, sentence: str) -> l
         return follow(_put(calls, index, _with(call, amount_minor=left)), index, by=sent - left)
     if call.tool != "ApplyCredit" or len(calls) == 1:
         raise Impossible(told(sentence))
-    return [item for position, item in enumerate(follow(calls, index, by=sent)) if position != index]
+    return without(calls, index)
 
 
 def _taken_before(calls: Sequence[Call], index: int, *, of_balance: bool) -> int:
@@ -181,16 +181,32 @@ def _is_half_of_a_refund(calls: Sequence[Call], index: int) -> bool:
 
 
 def follow(calls: Sequence[Call], index: int, *, by: int) -> list[Call]:
-    """Raise the charges after a call that pays less of the same invoice, by minor units."""
-    call = calls[index]
-    if call.tool != "ApplyCredit" or not reference(call.arguments):
+    """Let the charges after a call that pays less of the same invoice follow: `by` minor units more, or what is left of it."""
+    about, call = reference(calls[index].arguments), calls[index]
+    if call.tool != "ApplyCredit" or not about:
         return list(calls)
+    left = _left_of_created(calls, about)
     return [
-        _with(later, amount_minor=later.arguments["amount_minor"] + by)
-        if position > index and later.tool == "QueueCharge" and reference(later.arguments) == reference(call.arguments)
+        _with(later, amount_minor=later.arguments["amount_minor"] + by if left is None else left)
+        if position > index and later.tool == "QueueCharge" and reference(later.arguments) == about
         else later
         for position, later in enumerate(calls)
     ]
+
+
+def without(calls: Sequence[Call], index: int) -> list[Call]:
+    """Return the calls without one that uses credit, the charge of the same invoice raised accordingly."""
+    nothing = _put(calls, index, _with(calls[index], amount_minor=0))
+    rest = follow(nothing, index, by=calls[index].arguments["amount_minor"])
+    return [*rest[:index], *rest[index + 1 :]]
+
+
+def _left_of_created(calls: Sequence[Call], about: dict[str, Any]) -> int | None:
+    """Return what the credit of this step leaves due of an invoice that the same step creates."""
+    own = [call for call in calls if reference(call.arguments) == about]
+    created = [call.arguments["amount_minor"] for call in own if call.tool == "CreateInvoice"]
+    used = [call.arguments["amount_minor"] for call in own if call.tool == "ApplyCredit"]
+    return max(created[0] - sum(used), 0) if created else None
 
 
 def reference(arguments: dict[str, Any]) -> dict[str, Any]:

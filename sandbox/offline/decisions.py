@@ -38,7 +38,10 @@ def decide(history: History, *, tools: Collection[str]) -> Reply:
     missing = {call.tool for call in calls} - set(tools)
     if missing:
         text, calls = f"I have no tool {', '.join(sorted(missing))} here, so I cannot do that. Nothing was changed.", []
-    return Reply(text=text, step=misbehaviour.spoil(calls, turn=history.request, reviewed=history.turn.reviewer))
+    step = misbehaviour.spoil(calls, turn=history.request, reviewed=history.turn.reviewer)
+    if "stubborn" in history.request.flaws and step.calls != calls:
+        text = wording.proposed(step.calls)  # what it says is as wrong as what it sends
+    return Reply(text=text, step=step)
 
 
 Answer = tuple[str, list[Call]]
@@ -96,17 +99,11 @@ def _acts(history: History) -> list[Act]:
 def _text(history: History) -> str:
     """Return the message, with the unclear ones before it that it completes."""
     text, before = history.turn.text, replace(history, turns=history.turns[:-1])
-    try:
-        acts.understand(text, setting=history.setting)
-    except NotUnderstood:
-        if not before.turns or before.turn.reviewer or not _is_unclear(before):
-            raise
-        for joint in (", ", " for "):
-            joined = f"{_text(before).rstrip('.!')}{joint}{text}"
-            if _is_understood(joined, history):
-                return joined
-        raise
-    return text
+    fragment = acts.is_fragment(tokens.tokenise(text, setting=history.setting))
+    if not fragment or not before.turns or before.turn.reviewer or not _is_unclear(before):
+        return text
+    joined = [f"{_text(before).rstrip('.!')}{joint}{text}" for joint in (", ", " for ")]
+    return next((whole for whole in joined if _is_understood(whole, history)), text)
 
 
 def _is_unclear(history: History) -> bool:
@@ -167,13 +164,15 @@ def _rejected(step: Round) -> str:
 
 def _corrected(history: History, step: Round) -> Answer:
     """Correct a failed step from its errors, else look the customer up."""
+    if "loop" in history.request.flaws:
+        return "I will try that again.", [Call(tool=call.tool, arguments=dict(call.arguments)) for call in step.calls]
     if _is_hopeless(history):
-        raise Impossible(f"I could not do that. {corrections.told(corrections.failure(step))}")
+        raise Impossible(f"I could not do that. {_because(step)}")
     calls = corrections.corrected(_context(history, step))
     if calls is None:
         if step.only_reads or _facts(history):
             return _corrected_with_facts(history, step)
-        return f"{corrections.told(corrections.failure(step))} {LOOKING}", [_look_up(history)]
+        return f"{_because(step)} {LOOKING}", [_look_up(history)]
     return _sentence([_because(step), corrections.changed(step, calls)]), calls
 
 
@@ -183,14 +182,14 @@ def _corrected_with_facts(history: History, step: Round) -> Answer:
     calls = corrections.without_existing(_context(history, step), facts) if facts else None
     calls = calls or _intended(history, facts=facts)[0]
     if not calls or _same(calls, step):
-        raise Impossible(f"I could not do that. {corrections.told(corrections.failure(step))}")
-    return corrections.changed(step, calls), calls
+        raise Impossible(f"I could not do that. {_because(step)}")
+    return _sentence([_because(step), corrections.changed(step, calls)]), calls
 
 
 def _is_hopeless(history: History) -> bool:
     """Say whether the same step failed in the same way twice running, corrected or not."""
     tried = history.turn.writes[-2:]
-    return len(tried) == 2 and tried[0] == tried[1] and "loop" not in history.request.flaws
+    return len(tried) == 2 and tried[0] == tried[1]
 
 
 def _same(calls: Sequence[Call], step: Round) -> bool:

@@ -21,17 +21,18 @@ class Pattern:
     act: str
     needs: str  # "CREATE|GIVE INVOICE": one of CREATE and GIVE, and INVOICE
     may: str = ""
-
-    @property
-    def needed(self) -> tuple[frozenset[str], ...]:
-        """Return the alternatives of each need."""
-        return tuple(frozenset(need.split("|")) for need in self.needs.split())
+    never: str = ""  # "TO INVOICE|INV": not when TO stands beside one of INVOICE and INV, because that can mean something else
 
     def fits(self, tags: Iterable[str]) -> bool:
         """Say whether these tags, silent ones left out, are this act."""
-        present = frozenset(tags)
-        allowed = frozenset(self.may.split()).union(*self.needed)
-        return present <= allowed and all(need & present for need in self.needed)
+        present, needs, never = frozenset(tags), _alternatives(self.needs), _alternatives(self.never)
+        if never and all(need & present for need in never):
+            return False
+        return present <= frozenset(self.may.split()).union(*needs) and all(need & present for need in needs)
+
+
+def _alternatives(needs: str) -> list[frozenset[str]]:
+    return [frozenset(need.split("|")) for need in needs.split()]
 
 
 TARGET = "PER INV INVOICE IT THEM TO WITH UNTIL DRAFT OPEN AND COMMA"
@@ -44,6 +45,8 @@ VERBS = frozenset({
     "CREATE", "BILL", "CHARGE", "DEBIT", "RETRY", "REFUND", "CREDITING", "GIVE", "SEND", "VOID", "CANCEL", "REISSUE", "REPLACE",
     "USE", "APPLY", "PUT", "TAKE", "DEDUCT", "SETTLE", "MOVE", "DO", "SHOW",
 })  # fmt: skip
+# What a clause after another one must begin with; a month or an amount alone belongs to the clause before.
+BEGINNINGS = VERBS | {"MEMO", "ASKING", "STATUS", "DONE", "HELP", "HELLO", "THANKS", "NEVERMIND", "REASON", "CAUSE"}
 TALK = frozenset({"help", "courtesy", "nothing"})
 
 # The first pattern that fits decides: the particular ones come before the general ones.
@@ -54,8 +57,9 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("nothing", "NEVERMIND|CANCEL", "IT ALL COMMA"),
     # -- credit memos
     Pattern("memo", "MEMO", f"CREATE GIVE DO AMT ALL NEW AGAINST {TARGET} {WHY}"),
-    Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}"),
-    Pattern("memo", "GIVE|CREATE|PUT CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}"),
+    Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|PUT BALANCE|ACCOUNT AMT", f"NEW CREDIT {TARGET} {WHY}", "TO INVOICE|INV"),
     # -- moving credit
     Pattern("move", "MOVE CREDIT|AMT FROM TO", f"ALL CREDIT AMT BALANCE {TARGET} {WHY}"),
     # -- off the balance
@@ -65,9 +69,12 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("deduct", "TAKE OFF|FROM AMT|IT BALANCE", "CREDIT THEM"),
     # -- credit on an invoice
     Pattern("settle", "SEND|SETTLE CREDIT|BALANCE", f"FROM ALL USE APPLY AGAINST {TARGET}"),
-    Pattern("apply", "USE|APPLY|PUT|TAKE CREDIT|BALANCE", f"AMT ALL AGAINST FROM OFF {TARGET}"),
+    Pattern("apply", "USE|APPLY CREDIT|BALANCE", f"AMT ALL REST AGAINST FROM OFF {TARGET}"),
     Pattern("apply", "APPLY AMT", f"ALL AGAINST FROM {TARGET}"),
-    Pattern("apply", "DEDUCT|TAKE CREDIT FROM|OFF INVOICE|INV|PER", f"AMT ALL {TARGET}"),
+    Pattern("apply", "PUT|TAKE CREDIT|BALANCE AGAINST", f"AMT ALL REST FROM {TARGET}"),
+    Pattern("apply", "TAKE CREDIT", f"AMT ALL REST {TARGET}"),
+    Pattern("apply", "TAKE OFF WITH CREDIT", f"AMT ALL {TARGET}"),
+    Pattern("apply", "DEDUCT|TAKE CREDIT FROM|OFF INVOICE|INV", f"AMT ALL {TARGET}"),
     Pattern("apply", "MOVE CREDIT TO INVOICE|INV|PER", f"AMT ALL BALANCE FROM {TARGET}"),
     # -- refunds
     Pattern("refund", "REFUND", f"CREATE GIVE DO SEND AMT ALL PAYMENT CARD FROM CHARGE {TARGET} {WHY}"),
@@ -81,17 +88,19 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("charge", "CHARGE BALANCE", f"ALL CARD {TARGET}"),
     Pattern("charge", "CHARGE", f"DO CREATE AMT ALL CARD PAYMENT FROM {TARGET}"),
     Pattern("charge", "DEBIT", f"REST AMT ALL CARD FROM {TARGET}"),
-    Pattern("charge", "TAKE|PUT|BILL|SEND REST|AMT CARD", f"ALL FROM OFF {TARGET}"),
+    Pattern("charge", "TAKE|PUT|BILL|SEND REST CARD", f"ALL AMT FROM OFF {TARGET}"),
+    Pattern("charge", "TAKE AMT CARD FROM|OFF", f"ALL {TARGET}"),
+    Pattern("charge", "BILL AMT CARD", f"ALL {TARGET}"),
     Pattern("charge", "BILL REST|CARD", f"ALL {TARGET}"),
     # -- invoices
     Pattern("replace", "REPLACE", f"NEW AMT TEXT CREATE INSTEAD {TARGET} {WHY}"),
     Pattern("reissue", "REISSUE", f"NEW AMT TEXT ITEM INSTEAD ALL {TARGET} {WHY}"),
     Pattern("reissue", "CREATE|BILL RETRY|INSTEAD", f"NEW AMT TEXT ITEM {TARGET}"),
     Pattern("reissue", "CREATE NEW", "AMT TEXT ITEM PER TO"),
-    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT", f"CANCEL ALL {TARGET} {WHY}"),
+    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT", f"CANCEL ALL FROM {TARGET} {WHY}"),
     Pattern("void", "VOID", f"IT THEM {WHY}"),
-    Pattern("create", "CREATE|GIVE|SEND INVOICE", f"AMT NEW EACH TEXT ITEM ALL {TARGET}"),
-    Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL {TARGET}"),
+    Pattern("create", "CREATE|GIVE|SEND INVOICE", f"AMT NEW EACH TEXT ITEM ALL FROM {TARGET}"),
+    Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL FROM {TARGET}"),
     Pattern("create", "CREATE"),  # and what comes next: "create and charge an invoice"
     Pattern("create", "INVOICE PER AMT", "EACH TEXT ITEM NEW THEM TO"),
     # -- questions
@@ -107,6 +116,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("charge_status", "CARD|PAYMENT THROUGH|REFUSED|STATUS", f"{ASKED} CHARGE STATUS THROUGH REFUSED FROM {TARGET}"),
     Pattern("open_invoices", "OWE|OPEN SHOW|ASKING", f"{ASKED} INVOICE OWE CHARGE PAYMENT AMT OPEN"),
     Pattern("open_invoices", "OPEN INVOICE", ASKED),
+    Pattern("open_invoices", "REST ASKING|SHOW", ASKED),
     Pattern("open_invoices", "SHOW|ASKING INVOICE", f"{ASKED} DRAFT"),
     Pattern("invoice_status", "STATUS|PAID|SHOW|ASKING INVOICE|INV|PER", f"{ASKED} THROUGH PAID OPEN REFUSED {TARGET}"),
     Pattern("invoice_status", "INV", "IT"),

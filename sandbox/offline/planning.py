@@ -60,6 +60,9 @@ def _apply(plan: Plan, act: Act, position: int) -> None:
 
 
 def _settle(plan: Plan, act: Act, position: int) -> None:
+    if any(later.name == "charge" for later in plan.acts[position + 1 :]):
+        _apply(plan, act, position)
+        return
     reference = plans.target(plan, act, position)
     balance, due = plan.looked_up().balance - plan.used, plan.due_of(reference)
     if balance < due:
@@ -79,7 +82,7 @@ def _deduct(plan: Plan, act: Act, position: int) -> None:
         amount = plan.amount(plan.looked_up().balance - plan.used)
         if amount.minor == 0:
             raise Impossible("The credit balance is zero, so there is nothing to take off.")
-    amount = amount or plan.moved
+    amount = amount or _same_again(plan, act)
     if amount is None:
         raise Unclear("How much should I take off the balance?")
     plan.add("ApplyCredit", **_money(amount))
@@ -88,8 +91,9 @@ def _deduct(plan: Plan, act: Act, position: int) -> None:
 
 
 def _memo(plan: Plan, act: Act, position: int) -> None:
+    moved = _same_again(plan, act)
     for reference, amount in plans.each(act, plans.targets(plan, act, position)):
-        chosen = amount or (_whole(plan, reference) if act.everything else plan.moved)
+        chosen = amount or (_whole(plan, reference) if act.everything else moved)
         if chosen is None:
             raise Unclear("How much should the credit memo be?")
         plan.add("IssueCreditMemo", **reference, **_money(chosen), reason=act.reason or REASON)
@@ -147,10 +151,22 @@ def _retry(plan: Plan, act: Act, position: int) -> None:
 
 
 def _refund(plan: Plan, act: Act, position: int) -> None:
+    moved = _same_again(plan, act)
+    if moved is None and not act.amounts and not act.everything and _gives_credit(plan, position):
+        raise Unclear("How much should I refund?")
     for reference, amount in plans.each(act, plans.targets(plan, act, position)):
-        chosen = amount or (None if act.everything else plan.moved) or _refundable(plan, reference)
+        chosen = amount or moved or _refundable(plan, reference)
         plan.add("QueueRefund", **reference, **_money(chosen), reason=act.reason or REASON)
         plan.moved = chosen
+
+
+def _same_again(plan: Plan, act: Act) -> Amount | None:
+    """Return the amount of the act before, when this one says "it" or names nothing of its own."""
+    return plan.moved if not act.everything and (act.pronoun or (act.name == "refund" and not plans.named(act))) else None
+
+
+def _gives_credit(plan: Plan, position: int) -> bool:
+    return any(earlier.name in ("memo", "deduct") for earlier in plan.acts[:position])
 
 
 def _refundable(plan: Plan, reference: Reference) -> Amount:

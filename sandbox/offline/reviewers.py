@@ -18,6 +18,11 @@ TOOLS = {
     "INVOICE": "CreateInvoice", "BILL": "CreateInvoice", "INV": "CreateInvoice",
 }  # fmt: skip
 NO = re.compile(r"^\W*(?:no\b(?! credit)|don't|do not|stop|leave it|reject|decline|refuse|cancel)", re.IGNORECASE)
+YES = re.compile(
+    r"^\W*(?:yes|yep|sure|ok|okay|approved|agreed|fine|go ahead|please do|do it|proceed|continue|carry on|retry"
+    r"|(?:please )?(?:try|send it) again)\b[\s,.:;!]*",
+    re.IGNORECASE,
+)
 NO_CREDIT = re.compile(r"\b(?:no|without|skip the|not use) (?:any |the |their )?credit\b", re.IGNORECASE)
 
 
@@ -39,10 +44,9 @@ def follow(history: History, *, facts: Facts | None, intended: Sequence[Call]) -
 
     Raises Unclear when the answer asks for nothing, Impossible when it is a no, NotUnderstood and FactsNeeded as planning does.
     """
-    answer = history.turn.text
-    if NO.search(answer):
-        raise Impossible(f"The reviewer answered: “{answer}”")
-    step = _failed_step(history)
+    if NO.search(history.turn.text):
+        raise Impossible(f"The reviewer answered: “{history.turn.text}”")
+    step, answer = _failed_step(history), YES.sub("", history.turn.text).strip()
     said = read(answer, setting=history.setting)
     if step is not None and said and not _asks_for_other_tools(said, step):
         return _changed(step, said, intended=intended)
@@ -52,9 +56,9 @@ def follow(history: History, *, facts: Facts | None, intended: Sequence[Call]) -
         wanted = []
     if any(acts.is_write(act) for act in wanted):
         return planning.plan(wanted, setting=history.setting, facts=facts).calls
-    if step is not None:
+    if step is not None and not answer:
         return list(intended)
-    raise Unclear(f"A reviewer answered: “{answer}” Tell me what I should do now.")
+    raise Unclear(f"A reviewer answered: “{history.turn.text}” Tell me what I should do now.")
 
 
 def read(answer: str, *, setting: Setting) -> Said:
@@ -132,8 +136,7 @@ def _set(calls: Sequence[Call], index: int, minor: int, *, charge_follows: bool)
 def _without_credit(calls: Sequence[Call]) -> list[Call]:
     for index, call in enumerate(calls):
         if call.tool == "ApplyCredit":
-            rest = corrections.follow(calls, index, by=call.arguments["amount_minor"])
-            return _without_credit([*rest[:index], *rest[index + 1 :]])
+            return _without_credit(corrections.without(calls, index))
     return list(calls)
 
 
