@@ -3,6 +3,16 @@
 from django.db import migrations
 
 TABLES = ("escalations_revision", "escalations_signature", "escalations_decision")
+# Whoever writes a signature or a decision cannot leave out who asked: four eyes would see nothing then.
+CARRY = """
+CREATE FUNCTION public.escalations_carry_requester() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.requested_by := (SELECT requested_by FROM public.escalations_escalation WHERE id = NEW.escalation_id);
+    RETURN NEW;
+END $$;
+REVOKE ALL ON FUNCTION public.escalations_carry_requester() FROM PUBLIC;
+"""
 
 
 class Migration(migrations.Migration):
@@ -23,5 +33,14 @@ class Migration(migrations.Migration):
                 for table in TABLES[1:]
             ),
             "".join(f"ALTER TABLE public.{table} DROP CONSTRAINT {table}_requester;" for table in TABLES[1:]),
+        ),
+        migrations.RunSQL(CARRY, "DROP FUNCTION public.escalations_carry_requester()"),
+        migrations.RunSQL(
+            "".join(
+                f"CREATE TRIGGER carry_requester BEFORE INSERT ON public.{table}"
+                " FOR EACH ROW EXECUTE FUNCTION public.escalations_carry_requester();"
+                for table in TABLES[1:]
+            ),
+            "".join(f"DROP TRIGGER carry_requester ON public.{table};" for table in TABLES[1:]),
         ),
     ]

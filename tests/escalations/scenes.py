@@ -52,7 +52,8 @@ class Scene:
             (self.thread, self.customer, self.staff.id),
         )
         self.owner.execute(
-            "INSERT INTO public.agent_thread (thread, fence, leased_until) VALUES (%s, 1, now() + interval '1 hour')", (self.thread,)
+            "INSERT INTO public.agent_thread (thread, fence, leased_until) VALUES (%s, 1, now() + interval '1 hour')",
+            (self.thread,),
         )
         self.desk = Desk(pool=self.pool, owner=self.owner, customer=self.customer, thread=self.thread)
         self.position = 0
