@@ -6,13 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import psutil
 import psycopg
 import pytest
+from playwright.sync_api import Page
 
 from sandbox.servers import postgres, valkey
 from sandbox.supervisor import children, files, instances, records
@@ -44,6 +45,11 @@ def test_everything_runs_and_status_says_so_to_programs(stack: Stack) -> None:
     assert running(found) == PARTS
     assert found["address"] == stack.address
     assert healthy(stack.address)
+
+
+def test_the_three_people_it_printed_can_log_in(new_page: Callable[[], Page], login: Callable[[Page, str], None]) -> None:
+    for role in ("support", "reviewer", "admin"):
+        login(new_page(), role)
 
 
 def test_its_secrets_are_for_its_owner_only(stack: Stack) -> None:
