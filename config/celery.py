@@ -7,8 +7,8 @@ from typing import Any
 from celery import Celery, signals
 from django.conf import settings
 
-# A worker imports the tasks of its own queue: only the agent needs LangGraph. Every other process imports all.
-APPS = {"outbox": ["outbox"], "keeper": ["ledger"]}
+# A worker imports the tasks of its own queue: only the agent needs LangGraph. Beat knows all by name, others import all.
+APPS: dict[str, list[str]] = {"outbox": ["outbox"], "keeper": ["ledger"], "beat": []}
 
 app = Celery("backstop")
 app.config_from_object("django.conf:settings", namespace="CELERY")

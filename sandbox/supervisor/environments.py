@@ -31,7 +31,6 @@ def for_child(*, name: str, data: Path, login: str, given: Mapping[str, str] = o
         "BACKSTOP_LOGIN": login,
         "BACKSTOP_READY_FILE": str(ready_file(data, name)),
         "PYTHONUNBUFFERED": "1",
-        "LANGGRAPH_STRICT_MSGPACK": "true",
     }
 
 
