@@ -18,14 +18,8 @@ AFTER: Any = {"question": {"kind": "rollbacks", "phase": "after_answers"}, "gene
 
 
 def decided(kind: str, **more: Any) -> dict[str, Any]:
-    return {
-        "decision": 9,
-        "kind": kind,
-        "text": "Because.",
-        "decided_by": 8,
-        "name": "Reviewer 8",
-        "waived": [{"rule": "new"}],
-    } | more
+    who = {"decided_by": 8, "name": "Reviewer 8"}
+    return {"decision": 9, "kind": kind, "text": "Because.", "waived": [{"rule": "new"}]} | who | more
 
 
 def test_it_keeps_its_nodes_and_version() -> None:
@@ -139,6 +133,7 @@ def test_it_names_the_version_of_its_prompt() -> None:
 
 
 def test_it_refuses_leases_that_run_out_under_a_healthy_worker(settings: Any) -> None:
+    settings.LOGIN = "agent"
     assert checks.check_times(None) == []
     settings.HEARTBEAT_SECONDS, settings.LEASE_SECONDS = 10, 12
     assert [found.id for found in checks.check_times(None)] == ["agent.E001", "agent.E002"]
