@@ -25,6 +25,7 @@ DECISIONS: Mapping[str, Mark] = {
     "close": Mark(state="queued", icon="x", word="Closed"),
     "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
 }
+WANTED = {"approve": "approval", "reject": "rejection", "answer": "answer", "retry": "retry", "close": "closing"}
 PROGRESS: Mapping[str, Mark] = {
     "open": Mark(state="held", icon="clock", word="Open"),
     "claimed": Mark(state="held", icon="user-round-check", word="Claimed"),

@@ -155,7 +155,7 @@ def _case_page(
 
 def _conflict(fact: facts.Fact, *, form: DecisionForm | None, user: Any) -> dict[str, Any]:
     """Return what stood in the way, and what became of what the person wanted."""
-    wanted = questions.DECISIONS[form.cleaned_data["kind"]].word.lower() if form and form.is_valid() else "claimed"
+    wanted = questions.WANTED[form.cleaned_data["kind"]] if form and form.is_valid() else "claim"
     context: dict[str, Any] = {"sentence": str(fact), "wanted": wanted, "held": isinstance(fact, facts.HeldByAnother)}
     if isinstance(fact, facts.AlreadyDecided):
         verb = questions.DECISIONS[fact.kind].word.lower() if fact.kind in questions.DECISIONS else "decided"
