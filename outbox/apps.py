@@ -7,3 +7,7 @@ class OutboxConfig(AppConfig):
     """See the package's docstring."""
 
     name = "outbox"
+
+    def ready(self) -> None:
+        """Register the start-up checks."""
+        from outbox import checks  # noqa: F401

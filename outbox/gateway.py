@@ -11,18 +11,14 @@ import stripe
 import urllib3.exceptions
 from django.conf import settings
 
+from outbox.live import check_key
 from outbox.outcomes import Answer
 
-LIVE_BASE = "https://api.stripe.com"
 WEBHOOK_TOLERANCE = 300  # seconds, both ways
 
 stripe.enable_telemetry = False
 logging.getLogger("stripe").setLevel(logging.WARNING)  # it logs addresses and the provider's text of every error
 clients = threading.local()  # a session is not made for several threads
-
-
-class LiveKeyElsewhere(Exception):
-    """A live key may only be sent to Stripe itself."""
 
 
 class KeyMissing(Exception):
@@ -43,12 +39,6 @@ def post(path: str, params: Mapping[str, Any], *, key: str, account: str = "", v
 def get(path: str, params: Mapping[str, Any], *, account: str = "", version: str = "") -> Answer:
     """Send one GET and return the answer."""
     return _call("get", path, params, stripe_account=account, stripe_version=version)
-
-
-def check_key(key: str, base: str) -> None:
-    """Raise LiveKeyElsewhere for a live key with an address that is not Stripe's."""
-    if key.startswith(("sk_live_", "rk_live_")) and base.rstrip("/") != LIVE_BASE:
-        raise LiveKeyElsewhere(f"STRIPE_API_KEY is a live key, but STRIPE_API_BASE is {base}: it is only sent to {LIVE_BASE}.")
 
 
 def _client() -> stripe.StripeClient:

@@ -30,14 +30,13 @@ def owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{threading.get_ident()}"
 
 
-def drain(pool: Pool, *, seconds: float, wake: Callable[[], object]) -> bool:
-    """Deliver what is due and return whether time ran out before everything was.
+def drain(pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) -> bool:
+    """Deliver until nothing is due, or `go_on` says no, and return whether something may be left.
 
     `wake` is called once, as soon as there is something to deliver: another worker may look for more meanwhile.
     """
-    end = time.monotonic() + seconds
     woken = False
-    while time.monotonic() < end:
+    while go_on():
         with pool.connection() as conn:
             message = leases.claim(conn, owner=owner())
         if message is None:
@@ -50,12 +49,19 @@ def drain(pool: Pool, *, seconds: float, wake: Callable[[], object]) -> bool:
 
 
 def deliver(pool: Pool, message: Row) -> None:
-    """Carry a leased message as far as it goes now; losing the lease on the way ends it here."""
+    """Carry a leased message as far as it goes now; losing the lease on the way ends it here.
+
+    A message that nobody foresaw must not keep the others waiting: its lease runs out, and so do its attempts.
+    """
     with structlog.contextvars.bound_contextvars(message=message["id"], topic=message["topic"]):
         try:
             _carry(pool, message)
         except LeaseLost:
             log.warning("outbox.lease.lost", token=str(message["lease_token"]))
+        except psycopg.OperationalError:
+            raise
+        except Exception:
+            log.exception("outbox.message.broke")
 
 
 def _carry(pool: Pool, message: Row) -> None:

@@ -5,7 +5,7 @@ An event is a hint to look: what counts is the object as the provider has it now
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
-from outbox import gateway, lookups, settling, transitions
+from outbox import gateway, live, lookups, settling, transitions
 from outbox.leases import Row
 from outbox.settling import Delivery
 
@@ -70,10 +70,10 @@ def store(conn: Connection[Any], *, event: Mapping[str, Any]) -> bool:
         raise Malformed("The event holds characters that cannot be stored.") from error
 
 
-def process_due(pool: Pool, *, seconds: float) -> int:
-    """Process stored events until none is due or time is up, and return how many were taken."""
-    end, taken = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+def process_due(pool: Pool, *, go_on: Callable[[], bool]) -> int:
+    """Process stored events until none is due or `go_on` says no, and return how many were taken."""
+    taken = 0
+    while go_on():
         with pool.connection() as conn, conn.cursor(row_factory=dict_row) as cursor:
             event = cursor.execute(TAKE).fetchone()
         if event is None:
@@ -101,7 +101,7 @@ def _tried(pool: Pool, event: Row) -> str | None:
 def _process(pool: Pool, event: Row) -> str | None:
     if event["type"] not in TYPES:
         return "ignored"
-    if bool(event["payload"].get("livemode")) != settings.STRIPE_API_KEY.startswith(("sk_live_", "rk_live_")):
+    if bool(event["payload"].get("livemode")) != live.is_live(settings.STRIPE_API_KEY):
         return "wrong mode"
     with pool.connection() as conn:
         message = _message(conn, event)

@@ -39,7 +39,7 @@ def main(point: str) -> None:
 
     if point != "never":
         die_at(point)
-    done: Any = relay.drain(connections.pool(), seconds=30, wake=lambda: None)
+    done: Any = relay.drain(connections.pool(), go_on=lambda: True, wake=lambda: None)
     connections.pool().close()
     sys.exit(bool(done))
 

@@ -101,8 +101,8 @@ class Desk:
         return Cause(ai_message_id="ai-1", call_index=0, subject=self.customer)
 
     def deliver(self) -> bool:
-        """Deliver what is due, as the task does; return whether time ran out."""
-        return relay.drain(self.pool, seconds=60, wake=lambda: None)
+        """Deliver what is due, as the task does; return whether something may be left."""
+        return relay.drain(self.pool, go_on=lambda: True, wake=lambda: None)
 
     def deliver_once(self) -> None:
         """Deliver the message that is due longest, once."""

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import stripe
 
-from outbox import gateway
+from outbox import gateway, live
+from outbox.checks import faults
 from tests.outbox.provider import Provider
 
 CREATE = {"amount": 700, "currency": "eur"}
@@ -30,18 +31,18 @@ def test_it_sends_the_key_it_was_given(provider: Provider) -> None:
 def test_it_sends_a_live_key_to_nobody_but_the_provider(settings: Any, provider: Provider, key: str) -> None:
     settings.STRIPE_API_KEY = key
 
-    with pytest.raises(gateway.LiveKeyElsewhere):
+    with pytest.raises(live.LiveKeyElsewhere):
         gateway.get("/v1/balance", {})
-    gateway.check_key(key, gateway.LIVE_BASE)
-    gateway.check_key(key, gateway.LIVE_BASE + "/")
+    live.check_key(key, live.LIVE_BASE)
+    live.check_key(key, live.LIVE_BASE + "/")
 
 
 @pytest.mark.parametrize(
     "base", ["http://api.stripe.com", "https://api.stripe.com.evil.test", "https://api.stripe.com@evil.test"]
 )
 def test_it_is_not_fooled_by_an_address_that_looks_like_the_providers(base: str) -> None:
-    with pytest.raises(gateway.LiveKeyElsewhere):
-        gateway.check_key("sk_live_1", base)
+    with pytest.raises(live.LiveKeyElsewhere):
+        live.check_key("sk_live_1", base)
 
 
 def test_it_ignores_proxies_and_netrc(provider: Provider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -78,3 +79,18 @@ def test_it_reads_how_long_to_wait(provider: Provider) -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff", b'{"a": NaN}', b"[" * 100_000, None])
 def test_it_takes_only_an_object_for_an_answer(body: Any) -> None:
     assert gateway._answer(200, body, {}).body is None
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        ({"key": ""}, ["outbox.E001"]),
+        ({"key": "sk_live_1"}, ["outbox.E002"]),
+        ({"timeouts": (3, 60)}, ["outbox.E003"]),
+    ],
+)
+def test_it_is_checked_before_a_worker_starts(given: Any, expected: list[str]) -> None:
+    settings = {"key": "sk_test_1", "base": "http://127.0.0.1:1", "timeouts": (3, 20)} | given
+
+    assert [fault.id for fault in faults(**settings)] == expected
