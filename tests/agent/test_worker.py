@@ -1,0 +1,110 @@
+"""The agent worker as it really runs: Celery with a pool of threads, rung by the broker, ended by signals."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+import redis
+from celery import Celery
+from django.conf import settings
+
+from tests import databases, plugin
+from tests.agent.scripts import says
+from tests.agent.talks import Talk
+from tests.waiting import until
+
+# a database of its own in the server that all tests share
+BROKER = re.sub(r"(db=|/)\d+$", rf"\g<1>{1 + os.getpid() % 14}", settings.REDIS_URL)
+SLOW = "Create an invoice of €480.00 for November 2025 [misbehave: slow]"
+
+
+@contextmanager
+def worker(talk: Talk, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run an agent worker with the offline model; kill it afterwards."""
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "REDIS_URL": BROKER, **more}
+    options = "-A config.celery worker -P threads -c 4 -Q agent --without-gossip --without-mingle --without-heartbeat -l WARNING"
+    process = subprocess.Popen([sys.executable, "-m", "celery", *options.split()], env=environment, cwd=databases.BASE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+@pytest.fixture
+def start(talk: Talk) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Return a function that starts a worker."""
+    with ExitStack() as stack:
+        redis.Redis.from_url(BROKER).flushdb()
+        yield lambda **more: stack.enter_context(worker(talk, **more))
+
+
+def ring(task: str, *arguments: str) -> None:
+    address = BROKER.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
+    with Celery(broker=address) as app:
+        app.send_task(task, args=arguments, queue="agent")
+
+
+def writes(talk: Talk) -> bool:
+    """Return whether the agent is in the middle of an answer."""
+    return bool(talk.rows("SELECT 1 FROM public.agent_draft WHERE thread = %s", talk.thread))
+
+
+def ended(talk: Talk) -> bool:
+    return talk.rows("SELECT state FROM public.agent_thread WHERE thread = %s", talk.thread) == [("idle",)]
+
+
+def test_it_drives_what_it_is_rung_for(talk: Talk, start: Any) -> None:
+    start()
+    talk.say(SLOW.partition(" [")[0])
+    ring("agent.drive", str(talk.thread))
+    until(lambda: ended(talk), seconds=40)
+    assert talk.rows("SELECT amount_minor FROM public.billing_invoice") == [(48_000,)]
+    assert talk.transcript()[-1][0] == "ai"
+
+
+def test_it_finds_by_sweeping_what_no_bell_told(talk: Talk, start: Any) -> None:
+    start()
+    talk.say("Hello")
+    ring("agent.sweep")
+    until(lambda: ended(talk), seconds=40)
+    assert talk.transcript()[0] == ("human", "Hello")
+
+
+def test_it_hands_its_runs_over_when_it_is_told_to_end(talk: Talk, start: Any) -> None:
+    process = start()
+    talk.say(SLOW)
+    ring("agent.drive", str(talk.thread))
+    until(lambda: writes(talk), seconds=40, what="a draft")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    left = "SELECT state, leased_until IS NULL, next_sweep_at <= now() FROM public.agent_thread"
+    assert talk.rows(left) == [("running", True, True)]
+    assert talk.drive(says("Another worker here.")) == "idle"
+    assert not writes(talk)
+
+
+def test_it_is_replaced_when_it_is_killed(talk: Talk, start: Any) -> None:
+    process = start()
+    talk.say(SLOW)
+    ring("agent.drive", str(talk.thread))
+    until(lambda: writes(talk), seconds=40, what="a draft")
+    process.kill()
+    process.wait(10)
+    assert talk.drive(says("never")) == "busy"
+    talk.expire()
+    start()
+    ring("agent.sweep")
+    until(lambda: ended(talk), seconds=60)
+    assert talk.rows("SELECT amount_minor FROM public.billing_invoice") == [(48_000,)]
+
+
+def test_it_refuses_to_start_with_a_lease_that_is_too_short(talk: Talk, start: Any) -> None:
+    assert start(BACKSTOP_LEASE_SECONDS="12").wait(40) == 1
