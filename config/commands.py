@@ -10,9 +10,12 @@ LOGINS = {
     "verify_audit": "keeper",
     "explain": "keeper",
     "reconcile": "outbox",
+    "story --naive": "owner",  # makes a scratch schema; the story itself is told as web
 }
 
 
 def login_for(arguments: list[str]) -> str:
-    """Return the login of the command in `arguments` (as in `sys.argv[1:]`)."""
-    return LOGINS.get(arguments[0] if arguments else "", "web")
+    """Return the login of the command in `arguments` (as in `sys.argv[1:]`); an option may need another one."""
+    command = arguments[0] if arguments else ""
+    wanted = [f"{command} {option}" for option in arguments[1:]]
+    return next((LOGINS[name] for name in [*wanted, command] if name in LOGINS), "web")

@@ -1,0 +1,46 @@
+"""The page that shows both tellings side by side."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from ledger.permissions import user_can_read_trail
+from sandbox.story import real, records, script
+from sandbox.story.script import Telling
+
+
+@require_safe
+def story(request: HttpRequest) -> HttpResponse:
+    """Show what a stock agent did with the story's message, and what this one did."""
+    conversation = real.newest()
+    naive = records.load(directory=settings.DATA_DIR)
+    ours = real.tell(conversation) if conversation else None
+    context: dict[str, Any] = {
+        "naive": naive,
+        "ours": ours,
+        "conversation": conversation,
+        "rows": _rows(naive, ours),
+        "message": f"{script.BEGINNING}October{script.ENDING}",
+        "can_see_evidence": user_can_read_trail(request.user),
+    }
+    return render(request, "sandbox/story.html", context)
+
+
+def _rows(naive: Telling | None, ours: Telling | None) -> list[dict[str, Any]]:
+    """Return the comparison: what was asked for, and how often each did it."""
+    return [
+        {
+            "what": what,
+            "asked": getattr(script.ASKED, name),
+            "naive": getattr(naive.counts, name) if naive else None,
+            "ours": getattr(ours.counts, name) if ours else None,
+        }
+        for name, what in (
+            ("memos", "Credit memos"),
+            ("deductions", "Deductions from the balance"),
+            ("refunds", "Refunds to the card"),
+        )
+    ]
