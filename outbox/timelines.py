@@ -24,11 +24,11 @@ class Entry:
 CALLS = {
     "advanced": ("sent", "check", "Done; the next step follows"),
     "succeeded": ("confirmed", "check-check", "Confirmed"),
-    "rejected": ("failed", "ban", "Refused: no money moved"),
+    "rejected": ("failed", "ban", "Refused, no money moved"),
     "accepted": ("sent", "send", "Taken, not final"),
     "retry": ("queued", "clock", "Not executed"),
     "park": ("held", "lock", "The provider refused our key; nothing was executed"),
-    "uncertain": ("uncertain", "circle-question-mark", "No usable answer: nobody knows whether it was executed"),
+    "uncertain": ("uncertain", "circle-question-mark", "No usable answer, so nobody knows whether it was executed"),
     "dead": ("held", "hand", "A person has to look"),
 }
 LOOK_UPS = CALLS | {

@@ -105,7 +105,7 @@ def test_it_tells_the_story_of_a_message(desk: Desk, admin: Client, web: Any) ->
     text = admin.get(f"/outbox/{message['id']}/").content.decode()
 
     assert "Create: done; the next step follows" in text
-    assert "Confirm: no usable answer: nobody knows whether it was executed" in text
+    assert "Confirm: no usable answer, so nobody knows whether it was executed" in text
     assert "Look-up: confirmed" in text
     assert "POST /v1/payment_intents/{provider_id}/confirm" in text
     assert f"{message['uid']}:create" in text
