@@ -73,7 +73,7 @@ def worker(name: str, *, data: Path, pool: str, size: int, patience: float) -> P
 
 def beat(*, data: Path) -> Part:
     """Return Celery's clock; it has no database login."""
-    options = ("-s", str(data / "beat-schedule"), "--pidfile=", "-l", "INFO")
+    options = ("-s", str(data / "run" / "beat-schedule"), "--pidfile=", "-l", "INFO")
     return Part(
         name="beat",
         command=(*python("celery"), "-A", "config.celery", "beat", *options),

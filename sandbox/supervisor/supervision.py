@@ -228,7 +228,7 @@ def make_directories(data: Path) -> None:
     """Make what the instance writes to. The directory itself may be entered: PostgreSQL may run as another account."""
     accounts.check_owner(data)
     data.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for name in ("logs", "run"):
+    for name in ("logs", "run", "stripe"):
         (data / name).mkdir(mode=0o700, exist_ok=True)
     for log in (data / "logs").glob("*.log"):
         if log.stat().st_size > LARGEST_LOG:
