@@ -1,0 +1,114 @@
+"""The desk in a browser: keys, sheets, and a page that follows its decision by itself."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from django.test import Client
+from playwright.sync_api import Browser, Page, expect
+
+from agent.batch import run_batch
+from escalations import lifecycle
+from tests.agent.serving import Server, serving
+from tests.escalations.scenes import HELD, Scene, person
+from tests.stack import Complaints, browser, complaints
+
+__all__ = ["browser", "complaints"]
+Begin = Callable[..., Scene]
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Return a web process on the test's database."""
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[Open]:
+    """Return a function that opens a page as a person, on a desk or on a phone."""
+    opened = []
+
+    def open_page(user: Any, path: str, *, width: int = 1440) -> Page:
+        client = Client()
+        client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+        context = browser.new_context(base_url=server.address, viewport={"width": width, "height": 844})
+        opened.append(context)
+        name = configured.SESSION_COOKIE_NAME
+        context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.address}])
+        page = context.new_page()
+        complaints.watch(page)
+        page.goto(path)
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+
+
+def carry_out(made: Scene, web: Any, agent: Any) -> None:
+    """Do what the driver does with a decision: take it, run the batch, finish."""
+    (interrupt,) = web.execute(
+        "SELECT interrupt_id FROM public.escalations_escalation WHERE thread = %s", (made.thread,)
+    ).fetchone()
+    waived = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]["waived"]
+    lifecycle.mark_resumed(agent, interrupt_ids=[interrupt])
+    batch = made.desk.batch(*HELD, on_behalf_of=made.staff.id, ai_message_id="ai-1", waived=tuple(waived))
+    assert run_batch(made.pool, batch=batch).kind == "applied"
+    lifecycle.mark_done(agent, thread=made.thread)
+
+
+def test_a_case_is_found_claimed_and_approved_by_keys_alone(
+    scene: Begin, visit: Open, web: Any, agent: Any, reviewer: Any
+) -> None:
+    scene(name="Trial & Error LLC").rollbacks()
+    made = scene()
+    escalation = made.approval()
+    page = visit(reviewer, "/escalations/")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/escalations/{escalation}/")
+    page.keyboard.press("c")
+    expect(page.get_by_text("You hold it until")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Approved, not run yet.")).to_be_visible()
+    carry_out(made, web, agent)
+    expect(page.get_by_text("2 calls were applied together")).to_be_visible()  # without a reload
+    expect(page.get_by_role("button", name="Run again")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_batch_is_rejected_with_a_reason(scene: Begin, visit: Open, web: Any, reviewer: Any, width: int) -> None:
+    escalation = scene().approval()
+    page = visit(reviewer, f"/escalations/{escalation}/", width=width)
+    page.get_by_role("button", name="Reject", exact=False).first.click()
+    page.get_by_label("It acts on the wrong record.").check()
+    page.get_by_label("Details for the agent and nina").fill("It is the invoice of August.")
+    page.get_by_role("button", name="Reject both calls").click()
+    expect(page.get_by_text("Rejected, not run yet.")).to_be_visible()
+    (text,) = web.execute("SELECT text FROM public.escalations_decision").fetchone()
+    assert text == "It acts on the wrong record. It is the invoice of August."
+
+
+def test_the_slower_reviewer_reads_who_was_first(scene: Begin, visit: Open, complaints: Complaints, reviewer: Any) -> None:
+    complaints.expect("409")
+    escalation = scene().asked()
+    slow, fast = (visit(user, f"/escalations/{escalation}/") for user in (reviewer, person("ravi", "reviewer")))
+    for page, words in ((fast, "The blue one."), (slow, "The red one.")):
+        page.get_by_label("Answer the agent").fill(words)
+        page.get_by_role("button", name="Send answer").click()
+    expect(slow.get_by_role("alert")).to_contain_text("Ravi already answered this")
+    expect(slow.get_by_text("“The blue one.”")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("kind", ["approval", "rollbacks", "asked", "payment"])
+def test_nothing_sticks_out_of_the_page(scene: Begin, visit: Open, reviewer: Any, kind: str, width: int) -> None:
+    long = "<b>verylongword</b>" * 12
+    escalation = getattr(scene(name=long), kind)(*([long] if kind == "asked" else []))
+    for path in (f"/escalations/{escalation}/", "/escalations/", "/decisions/", "/audit/", "/audit/attempts/"):
+        page = visit(reviewer, path, width=width)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
