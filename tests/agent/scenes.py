@@ -111,7 +111,8 @@ class Scene:
             given["finished_at"] = "now()"
         sets = ", ".join(f"{name} = {value}" for name, value in given.items())
         self.outbox.execute(
-            f"UPDATE public.outbox_message SET state = %s, {sets} WHERE id = (SELECT max(id) FROM public.outbox_message)", (state,)
+            f"UPDATE public.outbox_message SET state = %s, {sets} WHERE id = (SELECT max(id) FROM public.outbox_message)",
+            (state,),
         )
 
     def emits(self, kind: str = "feed") -> None:
