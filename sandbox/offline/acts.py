@@ -12,7 +12,13 @@ from sandbox.offline.periods import Month
 from sandbox.offline.tokens import END, UNKNOWN, Setting, Token
 
 BARE = {"create": ("charge", "apply"), "void": ("reissue",)}  # "void and reissue the October invoice": what may share a target
-AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "refund": 0, "memo": 0}  # months into the future, by act
+AHEAD = {
+    "create": periods.AHEAD,
+    "reissue": periods.AHEAD,
+    "again": periods.AHEAD,
+    "refund": 0,
+    "memo": 0,
+}  # months into the future, by act
 USUALLY_AHEAD = 1
 ASK = re.compile(
     r"^(?:please\s+|could you\s+|can you\s+)*"
@@ -39,6 +45,8 @@ class Act:
     rest: bool = False
     each: bool = False
     pronoun: bool = False
+    both: bool = False
+    latest: bool = False
     described: str = ""  # "refused", "draft" or "open": the invoice is named by its state
     backwards: bool = False  # "to November from October"
     bare: bool = False  # a verb alone: what it is about follows
@@ -55,7 +63,7 @@ def understand(message: str, *, setting: Setting) -> list[Act]:
     _check_words(found_tokens, setting=setting)
     clauses = [clause for sentence in _sentences(found_tokens) for clause in _clauses(tuple(sentence))]
     ahead = min((AHEAD.get(name, USUALLY_AHEAD) for name, _ in clauses), default=USUALLY_AHEAD)
-    ahead = periods.AHEAD if any(name in ("create", "reissue") for name, _ in clauses) else ahead
+    ahead = periods.AHEAD if any(AHEAD.get(name) == periods.AHEAD for name, _ in clauses) else ahead
     acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in clauses])
     _check_acts(acts, message=message, tokens_=found_tokens)
     return acts
@@ -73,8 +81,8 @@ def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
                 f"This conversation is about customer {setting.customer_id} only, so I did nothing."
                 f" Open a conversation about customer {token.value} for that."
             )
-        if token.tag == "AMT" and token.value.problem:
-            raise NotUnderstood(f"{token.value.problem} I did nothing.")
+        if token.tag == "AMT" and (token.value.problem or not token.value.minor):
+            raise NotUnderstood(f"{token.value.problem or 'An amount of zero changes nothing.'} I did nothing.")
     unknown = [token.text for token in found if token.tag in (UNKNOWN, "NUMBER")]
     if unknown:
         listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
@@ -188,6 +196,8 @@ def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) ->
         rest="REST" in tags or (name == "charge" and "BALANCE" in tags),
         each="EACH" in tags,
         pronoun="IT" in tags,
+        both="BOTH" in tags,
+        latest="LATEST" in tags,
         described=next((tag.lower() for tag in ("REFUSED", "DRAFT", "OPEN") if tag in tags), ""),
         backwards="FROM" in tags and "TO" in tags and tags.index("TO") < tags.index("FROM"),
         bare=_is_bare(clause),

@@ -32,7 +32,9 @@ _WORD = "|".join(sorted(WORDS, key=len, reverse=True))
 _GROUPED = r"\d{1,3}(?:[  ']\d{3})+(?:[.,]\d{1,3})?"
 _NUMBER = rf"(?:{_GROUPED}|\d+(?:[.,]\d+)*)"
 _SPELT = "|".join(sorted([*UNITS, "hundred", "thousand", "and"], key=len, reverse=True))
-BEFORE = re.compile(rf"(?P<sign>{_SIGN}|(?:{CODES})\b)\s?(?P<number>{_NUMBER})(?P<kilo>k\b)?(?!\w)", re.IGNORECASE | re.ASCII)
+BEFORE = re.compile(
+    rf"(?P<sign>{_SIGN}|(?:{CODES})(?![^\W\d_]))\s?(?P<number>{_NUMBER})(?P<kilo>k\b)?(?!\w)", re.IGNORECASE | re.ASCII
+)
 AFTER = re.compile(
     rf"(?P<number>{_NUMBER})(?P<kilo>k)?\s?(?P<sign>{_SIGN}|(?:{CODES}|{_WORD}|kr)\b|(?:{'|'.join(MINOR)})\b)(?!\s?\d)",
     re.IGNORECASE,

@@ -19,8 +19,9 @@ FINAL = re.compile(
 CUSTOMER = re.compile(r"customer_id|\bcustomer \S+ does not exist|about customer \d+", re.IGNORECASE)
 SIGN = re.compile(r"amount_minor.*(?:greater|positive|negative)", re.IGNORECASE)
 BUSY = re.compile(r"\bbusy\b|took too long|try the same", re.IGNORECASE)
+SAME_ID = re.compile(r"call's id", re.IGNORECASE)
 SHAPE = re.compile(
-    r"invalid argument|JSON|no tool of this name|not a valid tool|cut off|call's id|YYYY-MM-DD|first day of|exactly one of"
+    r"invalid argument|JSON|no tool of this name|not a valid tool|cut off|YYYY-MM-DD|first day of|exactly one of"
     r"|validation error|error invoking tool",
     re.IGNORECASE,
 )
@@ -60,7 +61,8 @@ def reason(call: Answered) -> str:
 
 def told(sentence: str) -> str:
     """Return an error's sentence as staff read it."""
-    return MINOR.sub("", sentence).replace("  ", " ").replace(" ,", ",")
+    bare = MINOR.sub("", sentence).replace("  ", " ").replace(" ,", ",").strip()
+    return bare if not bare or bare.endswith((".", "!", "?")) else f"{bare}."
 
 
 def failure(step: Round) -> str:
@@ -129,6 +131,10 @@ def _same(context: Context, calls: list[Call], index: int, sentence: str) -> lis
 
 
 def _intended(context: Context, calls: list[Call], index: int, sentence: str) -> list[Call] | None:
+    """Make the step again from the request; raises Impossible when that is what was sent."""
+    sent = [(call.tool, call.arguments) for call in context.step.calls]
+    if sent == [(call.tool, call.arguments) for call in context.intended]:
+        raise Impossible(told(sentence))
     return list(context.intended) or None
 
 
@@ -229,5 +235,6 @@ REPAIRS: tuple[tuple[re.Pattern[str], Repair], ...] = (
     (SIGN, _sign),
     (MINOR, _amount),
     (BUSY, _same),
+    (SAME_ID, _same),
     (SHAPE, _intended),
 )

@@ -35,15 +35,15 @@ def _alternatives(needs: str) -> list[frozenset[str]]:
     return [frozenset(need.split("|")) for need in needs.split()]
 
 
-TARGET = "PER INV INVOICE IT THEM TO WITH UNTIL DRAFT OPEN AND COMMA"
+TARGET = "PER INV INVOICE IT BOTH LATEST THEM TO WITH UNTIL DRAFT OPEN AND COMMA"
 WHY = "REASON CAUSE"
 ASKED = "SHOW ASKING DO STATUS ALL THEM TO WITH IT BACK AND"
 READ = frozenset(
     {"look_up", "balance", "open_invoices", "payments", "invoice_status", "charge_status", "refund_status", "last_actions"}
 )
 VERBS = frozenset({
-    "CREATE", "BILL", "CHARGE", "DEBIT", "RETRY", "REFUND", "CREDITING", "GIVE", "SEND", "VOID", "CANCEL", "REISSUE", "REPLACE",
-    "USE", "APPLY", "PUT", "TAKE", "DEDUCT", "SETTLE", "MOVE", "DO", "SHOW",
+    "CREATE", "ADD", "BILL", "CHARGE", "DEBIT", "RETRY", "REFUND", "CREDITING", "GIVE", "SEND", "VOID", "CANCEL", "REISSUE",
+    "REPLACE", "USE", "APPLY", "PUT", "TAKE", "DEDUCT", "SETTLE", "MOVE", "DO", "SHOW",
 })  # fmt: skip
 # What a clause after another one must begin with; a month or an amount alone belongs to the clause before.
 BEGINNINGS = VERBS | {"MEMO", "ASKING", "STATUS", "DONE", "HELP", "HELLO", "THANKS", "NEVERMIND", "REASON", "CAUSE"}
@@ -58,8 +58,8 @@ PATTERNS: tuple[Pattern, ...] = (
     # -- credit memos
     Pattern("memo", "MEMO", f"CREATE GIVE DO AMT ALL NEW AGAINST {TARGET} {WHY}"),
     Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}", "TO INVOICE|INV"),
-    Pattern("memo", "GIVE|CREATE CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
-    Pattern("memo", "GIVE|CREATE|PUT BALANCE|ACCOUNT AMT", f"NEW CREDIT {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|ADD CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|ADD|PUT BALANCE|ACCOUNT AMT", f"NEW CREDIT {TARGET} {WHY}", "TO INVOICE|INV"),
     # -- moving credit
     Pattern("move", "MOVE CREDIT|AMT FROM TO", f"ALL CREDIT AMT BALANCE {TARGET} {WHY}"),
     # -- off the balance
@@ -95,11 +95,12 @@ PATTERNS: tuple[Pattern, ...] = (
     # -- invoices
     Pattern("replace", "REPLACE", f"NEW AMT TEXT CREATE INSTEAD {TARGET} {WHY}"),
     Pattern("reissue", "REISSUE", f"NEW AMT TEXT ITEM INSTEAD ALL {TARGET} {WHY}"),
-    Pattern("reissue", "CREATE|BILL RETRY|INSTEAD", f"NEW AMT TEXT ITEM {TARGET}"),
+    Pattern("again", "CREATE|BILL RETRY|INSTEAD", f"NEW AMT TEXT ITEM {TARGET}"),
     Pattern("reissue", "CREATE NEW", "AMT TEXT ITEM PER TO"),
-    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT", f"CANCEL ALL FROM {TARGET} {WHY}"),
+    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT|LATEST", f"CANCEL ALL FROM {TARGET} {WHY}"),
     Pattern("void", "VOID", f"IT THEM {WHY}"),
     Pattern("create", "CREATE|GIVE|SEND INVOICE", f"AMT NEW EACH TEXT ITEM ALL FROM {TARGET}"),
+    Pattern("create", "ADD INVOICE", "AMT NEW TEXT ITEM PER"),
     Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL FROM {TARGET}"),
     Pattern("create", "CREATE"),  # and what comes next: "create and charge an invoice"
     Pattern("create", "INVOICE PER AMT", "EACH TEXT ITEM NEW THEM TO"),
@@ -117,6 +118,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("open_invoices", "OWE|OPEN SHOW|ASKING", f"{ASKED} INVOICE OWE CHARGE PAYMENT AMT OPEN"),
     Pattern("open_invoices", "OPEN INVOICE", ASKED),
     Pattern("open_invoices", "REST ASKING|SHOW", ASKED),
+    Pattern("invoice_status", "REST PER|INV|INVOICE", f"{ASKED} {TARGET}"),
     Pattern("open_invoices", "SHOW|ASKING INVOICE", f"{ASKED} DRAFT"),
     Pattern("invoice_status", "STATUS|PAID|SHOW|ASKING INVOICE|INV|PER", f"{ASKED} THROUGH PAID OPEN REFUSED {TARGET}"),
     Pattern("invoice_status", "INV", "IT"),
@@ -125,6 +127,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("balance", "BALANCE", f"{ASKED} CREDIT ACCOUNT REST"),
     Pattern("balance", "CREDIT SHOW|ASKING", f"{ASKED} ACCOUNT BALANCE REST"),
     Pattern("look_up", "SHOW|ACCOUNT|ASKING THEM|ACCOUNT", f"{ASKED} STATUS ACCOUNT"),
+    Pattern("look_up", "CARD ASKING|SHOW", ASKED),
     Pattern("look_up", "SHOW ALL", f"{ASKED} ACCOUNT"),
 )
 

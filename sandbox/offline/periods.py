@@ -19,6 +19,8 @@ _NAME = "|".join(sorted(MONTHS, key=len, reverse=True))
 _YEAR = r"20\d\d"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?"
 ISO = re.compile(rf"(?P<year>{_YEAR})[-/](?P<month>0[1-9]|1[0-2])(?:[-/](?:0[1-9]|[12]\d|3[01]))?(?![\w-])")
+# A day first: with dots always, with strokes only where it can be no month.
+DAY_FIRST = re.compile(rf"(?:\d{{1,2}}\.\s?|(?:1[3-9]|2\d|3[01])[/-])(?P<month>0?[1-9]|1[0-2])[./-]\s?(?P<year>{_YEAR})(?!\w)")
 NUMERIC = re.compile(rf"(?P<month>0?[1-9]|1[0-2])[-/.](?P<year>{_YEAR})(?!\w)")
 NAMED = re.compile(
     rf"(?:{_DAY}\s+(?:of\s+)?)?(?P<name>{_NAME})\b\.?"
@@ -129,6 +131,7 @@ def _quarter(found: re.Match[str], today: date | None) -> tuple[Month, ...]:
 
 READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], date | None], tuple[Month, ...]]], ...] = (
     (ISO, _dated),
+    (DAY_FIRST, _dated),
     (NUMERIC, _dated),
     (NAMED, _named),
     (NEARBY, _nearby),

@@ -135,6 +135,12 @@ def _reissue(plan: Plan, act: Act, position: int) -> None:
     _create_one(plan, month, plans.one_amount(act) or plan.amount(plan.invoice(old[0]).amount), text=act.text)
 
 
+def _again(plan: Plan, act: Act, position: int) -> None:
+    if position == 0 or plan.acts[position - 1].name != "void":
+        raise Unclear("Should I void the invoice that is there first? Then say “void and reissue”.")
+    _reissue(plan, act, position)
+
+
 def _month(plan: Plan, act: Act, reference: Reference) -> Reference:
     if act.months:
         return {"billing_period": act.months[0].isoformat()}
@@ -192,6 +198,7 @@ PLANNERS: dict[str, Callable[[Plan, Act, int], None]] = {
     "move": _move,
     "void": _void,
     "reissue": _reissue,
+    "again": _again,
     "replace": _reissue,
     "charge": _charge,
     "retry": _retry,

@@ -118,6 +118,8 @@ def targets(plan: Plan, act: Act, position: int, *, states: tuple[str, ...] = ()
     found = (
         named(act)
         or _described(plan, act)
+        or _latest(plan, act)
+        or _before_alike(plan, act, position)
         or before(plan, position)
         or _after(plan, position)
         or ([plan.last] if act.pronoun and plan.last else [])
@@ -135,6 +137,30 @@ def target(plan: Plan, act: Act, position: int) -> Reference:
     if len(found) > 1:
         raise Unclear("Which one of these invoices do you mean? Name one month or one number.")
     return found[0]
+
+
+def _before_alike(plan: Plan, act: Act, position: int) -> list[Reference]:
+    """Return what the acts of one kind just before were about, when there were several; it must be said that all are meant."""
+    found: list[Reference] = []
+    for index in reversed(range(position)):
+        if plan.acts[index].name != plan.acts[position - 1].name:
+            break
+        found += [reference for reference in plan.targets[index] if reference not in found]
+    if len(found) > 1 and not (act.both or act.everything):
+        raise Unclear("Which one of these invoices do you mean? Name one month or one number, or say “both”.")
+    return found[::-1] if len(found) > 1 else []
+
+
+def _latest(plan: Plan, act: Act) -> list[Reference]:
+    """Return the newest invoice, or of a refund the newest payment's."""
+    if not act.latest:
+        return []
+    facts = plan.looked_up()
+    if act.name == "refund":
+        known_ = [(payment.period, payment.invoice_id) for payment in facts.payments]
+    else:
+        known_ = [(invoice.period, invoice.id) for invoice in facts.invoices if invoice.status != "void"]
+    return [{"invoice_id": max(known_)[1]}] if known_ else []
 
 
 def before(plan: Plan, position: int) -> list[Reference]:

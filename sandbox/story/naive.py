@@ -20,6 +20,7 @@ from sandbox.story.script import Counts, Telling
 PROMPT = "customer_id: {customer}\ncurrency: EUR\ntoday: {today}"
 HALF = Mark(state="failed", icon="triangle-alert", word="Half applied")
 WHOLE = Mark(state="applied", icon="check", word="Applied")
+AGAIN = Mark(state="failed", icon="triangle-alert", word="Applied twice")
 TWICE = Mark(state="failed", icon="triangle-alert", word="Applied a second time")
 
 
@@ -87,7 +88,7 @@ def _card(message: AIMessage, answers: dict[str, ToolMessage], applied: set[str]
     says = says or (
         f"All {len(lines)} calls again, {again} of them for the second time." if again else f"All {len(lines)} calls."
     )
-    return Card(mark=HALF if failed or again else WHOLE, says=says, lines=tuple(lines), at=None)
+    return Card(mark=HALF if failed else AGAIN if again else WHOLE, says=says, lines=tuple(lines), at=None)
 
 
 def _line(number: int, call: Any, answer: ToolMessage, *, applied: set[str]) -> Line:

@@ -306,6 +306,18 @@ STEPS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "Void and reissue the November invoice at €500": [("VoidInvoice", NOV), ("CreateInvoice", NOV | {"amount_minor": 50000})],
     "Replace the November invoice": [("VoidInvoice", NOV), ("CreateInvoice", NOV | {"amount_minor": 48000})],
+    "Invoice €100 for October, €120 for November and charge both": [
+        ("CreateInvoice", OCT | {"amount_minor": 10000}),
+        ("CreateInvoice", NOV | {"amount_minor": 12000}),
+        ("QueueCharge", OCT | {"amount_minor": 10000}),
+        ("QueueCharge", NOV | {"amount_minor": 12000}),
+    ],
+    "Void invoice 42 and invoice November again at €500": [
+        ("VoidInvoice", {"invoice_id": 42}),
+        ("CreateInvoice", NOV | {"amount_minor": 50000}),
+    ],
+    "Refund the last payment": [("QueueRefund", {"invoice_id": 41, "amount_minor": 64000})],
+    "Void the last one": [("VoidInvoice", {"invoice_id": 42})],
     "Void invoice 42, then create a new one for €450": [
         ("VoidInvoice", {"invoice_id": 42}),
         ("CreateInvoice", NOV | {"amount_minor": 45000}),
@@ -351,6 +363,18 @@ STEPS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 # What nobody may act on: not understood, ambiguous, taken back, a question, or about somebody else.
 REFUSED: list[str] = [
+    "Add €80 to the November invoice",
+    "Invoice November again",
+    "Invoice €100 for October, €120 for November and charge it",
+    "Invoice November for €0",
+    "Take €80 from October and put it on November",
+    "Issue an invoice for the credit memo",
+    "Credit them €80 for October, take it off their balance and refund October",
+    "Issue a credit memo of €80 for October and pay out their credit",
+    "Refund €50 for October and November",
+    "Refund €50 and €60 for October",
+    "Charge everything",
+    "Could we invoice them €480 for November?",
     "Delete the customer's account and refund €80",
     "Refund €80 to Example Bakery for October",
     "Refund half of the October payment",

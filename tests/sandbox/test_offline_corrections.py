@@ -160,6 +160,14 @@ def test_it_does_not_send_a_rejected_step_again() -> None:
     assert reply.text == "A reviewer rejected this: The customer already got it in cash. Nothing was changed."
 
 
+def test_it_says_what_no_tool_takes() -> None:
+    talk = Talk()
+    talk.say("Invoice December for €2,000,000")
+    reply = talk.fail(0, "Invalid argument amount_minor: Input should be less than or equal to 1000000.", look_up=False)
+    assert not reply.tool_calls
+    assert "less than or equal to 1000000. Nothing was changed." in reply.text
+
+
 def test_it_reports_from_the_results() -> None:
     talk = Talk()
     talk.say(REQUEST)

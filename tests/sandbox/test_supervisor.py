@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -129,6 +130,15 @@ def test_down_stops_everything_and_nothing_else_and_a_second_start_goes_on_with_
     assert instances.read(stack.data)["logins"] == stack.content["logins"]
     with stack.connect("owner") as conn:
         conn.execute("DROP TABLE public.kept_by_test")
+
+
+def test_two_starts_at_once_make_one_instance(stack: Stack) -> None:
+    stacks.down(stack.data)
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda _: manage("up", "--data", str(stack.data), "--detach"), range(2)))
+    assert [one.returncode for one in done] == [0, 0], done
+    assert sum("It was running already." in one.stdout for one in done) == 1
+    assert stack.status()["state"] == "ready"
 
 
 def test_down_with_nothing_running_says_so(tmp_path: Path) -> None:
