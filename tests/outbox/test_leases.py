@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from psycopg import sql
 
 from outbox import leases, settling
 from outbox.leases import LeaseLost
@@ -218,3 +219,32 @@ def test_it_never_has_two_messages_of_an_aggregate_in_flight(desk: Desk, outbox:
     with pytest.raises(Exception, match="outbox_message_one_in_flight"):
         desk.put(second, "leased")
     assert desk.read(first)["state"] == "leased"
+
+
+FINISHED = """
+INSERT INTO public.outbox_message (topic, destination, aggregate, dedupe_key, subject, payload, steps, repeat, state, finished_at)
+SELECT 'payment.charge', 'stripe', 'invoice:' || n, 'bulk:' || n, 1, '{}', '[]', 'keyed', 'succeeded', now()
+FROM generate_series(1, 20000) AS n
+"""
+
+
+def buffers(conn: Any) -> int:
+    """Return how many pages a claim looks at, and undo the claim."""
+    explained = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + leases.CLAIM
+    with conn.transaction(force_rollback=True):
+        plan = conn.execute(explained, {"owner": "x", "lease": 120}).fetchone()[0][0]["Plan"]
+    return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
+
+
+def test_it_claims_at_the_same_cost_however_much_is_done(desk: Desk, outbox: Any, superuser: Any) -> None:
+    for _ in range(3):
+        desk.charge()
+    superuser.execute("VACUUM ANALYZE public.outbox_message")
+    before = buffers(outbox)
+
+    desk.owner.execute(FINISHED)
+    superuser.execute("VACUUM ANALYZE public.outbox_message")
+
+    assert buffers(outbox) <= before * 1.2 + 10
+    outbox.execute("SET plan_cache_mode = force_generic_plan")
+    assert buffers(outbox) <= before * 1.2 + 10
