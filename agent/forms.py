@@ -50,21 +50,21 @@ class TextField(forms.CharField):
 
 
 class MessageForm(forms.Form):
-    """A new message. The id is in the page: sent twice, it is still one message."""
+    """A new message. Its id is in the page: sent twice, it is still one message."""
 
-    id = forms.UUIDField(required=False)
+    message = forms.UUIDField(required=False)  # not `id`: a form's own id would be out of a script's reach
     text = TextField()
 
-    def clean_id(self) -> uuid.UUID:
+    def clean_message(self) -> uuid.UUID:
         """Return the page's id, or a new one for a sender without."""
-        found: uuid.UUID | None = self.cleaned_data["id"]
+        found: uuid.UUID | None = self.cleaned_data["message"]
         return found or uuid.uuid4()
 
 
 class QueuedForm(forms.Form):
     """Which waiting message is meant."""
 
-    id = forms.UUIDField()
+    message = forms.UUIDField()
 
 
 class EditForm(QueuedForm):

@@ -158,8 +158,10 @@ class Hub:
 
     async def _hear(self, client: Any) -> None:
         async with client.pubsub(ignore_subscribe_messages=True) as pubsub:
-            await pubsub.subscribe(IDLE_CHANNEL, *(events.channel(thread) for thread in self.watches))
-            self.pubsub, self.hears = pubsub, True
+            await pubsub.subscribe(IDLE_CHANNEL)
+            self.pubsub, self.hears = pubsub, True  # from here on, newcomers subscribe themselves
+            if self.watches:
+                await pubsub.subscribe(*(events.channel(thread) for thread in self.watches))
             self.wake.set()  # whatever was said before is in the rows
             while True:
                 message = await pubsub.get_message(timeout=5.0)

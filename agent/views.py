@@ -77,7 +77,7 @@ def send(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         row,
         lambda conn: messages.send(
-            conn, thread=row.thread, message=form.cleaned_data["id"], author=_id(request), text=form.cleaned_data["text"]
+            conn, thread=row.thread, message=form.cleaned_data["message"], author=_id(request), text=form.cleaned_data["text"]
         ),
     )
 
@@ -93,7 +93,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         row,
         lambda conn: messages.edit(
-            conn, thread=row.thread, message=form.cleaned_data["id"], author=_id(request), text=form.cleaned_data["text"]
+            conn, thread=row.thread, message=form.cleaned_data["message"], author=_id(request), text=form.cleaned_data["text"]
         ),
         ring=False,
     )
@@ -106,7 +106,9 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     row, form = get_object_or_404(Conversation, pk=pk), QueuedForm(request.POST)
     if not form.is_valid():
         return _refused(request, row, "That message does not exist.")
-    return _act(request, row, lambda conn: messages.cancel(conn, thread=row.thread, message=form.cleaned_data["id"]), ring=False)
+    return _act(
+        request, row, lambda conn: messages.cancel(conn, thread=row.thread, message=form.cleaned_data["message"]), ring=False
+    )
 
 
 @require_POST

@@ -35,10 +35,9 @@ def grouped(number: int | None) -> str:
 
 @register.filter
 def initials(name: Any) -> str:
-    """Return at most two characters that stand for a person's name: "support3" gives "S3"."""
-    text = str(name)
-    last = next((character for character in reversed(text) if character.isalnum()), "")
-    return (text[:1] + (last if len(text) > 1 else "")).upper()
+    """Return at most two characters that stand for a person's name: "support3" gives "S3", "robin" gives "RO"."""
+    text = "".join(character for character in str(name) if character.isalnum())
+    return (text[:1] + text[-1:] if text[-1:].isdigit() else text[:2]).upper()
 
 
 @register.filter

@@ -162,7 +162,7 @@ function accepted(form, html) {
   if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
   if (form.id !== "composer") return;
   const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("say-id");
-  if (fresh) form.elements.id.value = fresh.value; // the next message is another one
+  if (fresh) form.elements.message.value = fresh.value; // the next message is another one
   form.elements.text.value = "";
   remember(form);
   fit(form.elements.text);

@@ -70,7 +70,7 @@ def test_it_finds_no_customer_without_breaking(support: Client) -> None:
 
 def test_it_queues_a_message_and_wakes_the_agent(scene: Scene, support: Client) -> None:
     rang(scene)
-    response = support.post(page(scene, "send/"), {"id": uuid.uuid4(), "text": "  Invoice November.\r\nThanks.  "})
+    response = support.post(page(scene, "send/"), {"message": uuid.uuid4(), "text": "  Invoice November.\r\nThanks.  "})
     assert (response.status_code, response["Location"]) == (302, page(scene))
     assert rows(scene) == [(1, "Invoice November.\nThanks.", "queued", scene.staff.pk)]
     assert scene.desk.count("agent_event", "kind = 'feed'") == 1
@@ -85,13 +85,13 @@ def test_it_begins_the_thread_of_a_new_conversation(scene: Scene, support: Clien
 
 
 def test_it_takes_the_same_message_once(scene: Scene, support: Client) -> None:
-    sent = {"id": uuid.uuid4(), "text": "Hello"}
+    sent = {"message": uuid.uuid4(), "text": "Hello"}
     assert [support.post(page(scene, "send/"), sent).status_code for _ in range(3)] == [302] * 3
     assert len(rows(scene)) == 1
 
 
 def test_it_refuses_an_id_of_another_message(scene: Scene, support: Client, as_role: AsRole) -> None:
-    sent = {"id": uuid.uuid4(), "text": "Hello"}
+    sent = {"message": uuid.uuid4(), "text": "Hello"}
     support.post(page(scene, "send/"), sent)
     response = as_role("support").post(page(scene, "send/"), sent | {"text": "Mine"})
     assert response.status_code == 422
@@ -150,15 +150,15 @@ def test_it_answers_a_script_with_the_chat_alone(scene: Scene, support: Client) 
 
 def test_it_lets_a_waiting_message_be_changed_and_taken_back(scene: Scene, support: Client) -> None:
     first, second = scene.queued("First"), scene.queued("Second")
-    assert support.post(page(scene, "edit/"), {"id": first, "text": "Changed"}).status_code == 302
-    assert support.post(page(scene, "cancel/"), {"id": second}).status_code == 302
+    assert support.post(page(scene, "edit/"), {"message": first, "text": "Changed"}).status_code == 302
+    assert support.post(page(scene, "cancel/"), {"message": second}).status_code == 302
     assert [(row[1], row[2]) for row in rows(scene)] == [("Changed", "queued"), ("Second", "cancelled")]
 
 
 def test_it_does_not_change_what_the_agent_has_taken(scene: Scene, support: Client) -> None:
     message = scene.says("First")
-    edited = support.post(page(scene, "edit/"), {"id": message, "text": "Changed"})
-    cancelled = support.post(page(scene, "cancel/"), {"id": message})
+    edited = support.post(page(scene, "edit/"), {"message": message, "text": "Changed"})
+    cancelled = support.post(page(scene, "cancel/"), {"message": message})
     assert (edited.status_code, cancelled.status_code) == (422, 422)
     assert "The agent has taken this message by now" in cancelled.content.decode()
     assert [(row[1], row[2]) for row in rows(scene)] == [("First", "taken")]
@@ -166,7 +166,7 @@ def test_it_does_not_change_what_the_agent_has_taken(scene: Scene, support: Clie
 
 def test_it_does_not_put_words_into_another_mouth(scene: Scene, as_role: AsRole) -> None:
     message, other = scene.queued("First"), as_role("support")
-    response = other.post(page(scene, "edit/"), {"id": message, "text": "Changed"})
+    response = other.post(page(scene, "edit/"), {"message": message, "text": "Changed"})
     assert response.status_code == 422
     assert "somebody else" in unescape(response.content.decode())
     assert rows(scene)[0][1] == "First"
@@ -175,7 +175,7 @@ def test_it_does_not_put_words_into_another_mouth(scene: Scene, as_role: AsRole)
 def test_it_knows_messages_of_this_conversation_only(scene: Scene, support: Client) -> None:
     message = scene.queued("First")
     other = support.post("/conversations/new/", {"subject": scene.desk.customer})["Location"]
-    assert support.post(f"{other}cancel/", {"id": message}).status_code == 422
+    assert support.post(f"{other}cancel/", {"message": message}).status_code == 422
     assert rows(scene)[0][2] == "queued"
 
 
