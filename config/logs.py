@@ -8,7 +8,7 @@ import structlog
 
 def configure(options: dict[str, Any]) -> None:
     """Set up logging and structlog; called by Django with `settings.LOGGING`."""
-    shared = [
+    shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
