@@ -113,7 +113,7 @@ def test_it_survives_a_kill_of_a_backend(server: postgres.Server) -> None:
     until(server.ready, what="an answer")
 
 
-@pytest.mark.parametrize("content", ["", "torn", str(os.getpid()), "999999999"])
+@pytest.mark.parametrize("content", ["", "torn", str(os.getpid()), "999999999"], ids=["empty", "torn", "another's", "gone"])
 def test_a_stale_lock_does_not_keep_it_from_starting(server: postgres.Server, content: str) -> None:
     server.stop()
     (server.data.resolve() / "postmaster.pid").write_text(content)
