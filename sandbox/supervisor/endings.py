@@ -4,6 +4,7 @@ import fcntl
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from sandbox.servers import CannotStart, identities, postgres, valkey
@@ -23,19 +24,26 @@ def down(data: Path) -> bool:
     if supervised and record.supervisor:
         os.kill(record.supervisor.pid, signal.SIGTERM)
     with open(data / "supervisor.lock", "a") as lock:
-        wait_for(lock.fileno())
+        wait_for(lambda: locked(lock.fileno()) and not record.supervised())
         return clean(data) or supervised
 
 
-def wait_for(lock: int) -> None:
-    """Wait until the supervisor has let go of its lock."""
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Wait until the supervisor has gone."""
     deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.05)
-    raise CannotStart(f"The supervisor did not stop within {SECONDS:.0f} s: see its log.")
+    while not condition():
+        if time.monotonic() > deadline:
+            raise CannotStart(f"The supervisor did not stop within {SECONDS:.0f} s: see its log.")
+        time.sleep(0.02)
+
+
+def locked(lock: int) -> bool:
+    """Take the supervisor's lock if it has let go of it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def clean(data: Path) -> bool:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psycopg
 from django.core.management.base import OutputWrapper
 
 from sandbox.servers import CannotStart
@@ -17,6 +18,9 @@ def told(stderr: OutputWrapper) -> Iterator[None]:
         yield
     except CannotStart as fault:
         stderr.write(str(fault))
+        sys.exit(1)
+    except psycopg.Error as fault:
+        stderr.write(f"The database refused: {str(fault).strip().splitlines()[0]}.")
         sys.exit(1)
     except OSError as fault:
         stderr.write(sentence(fault))

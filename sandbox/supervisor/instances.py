@@ -28,6 +28,11 @@ def write(data: Path, content: Content) -> None:
     files.write(data / "instance.json", content)
 
 
+def remember(data: Path, content: Content) -> None:
+    """Keep the instance but for its people, who stay those that exist already."""
+    write(data, content | {"logins": read(data).get("logins", [])})
+
+
 def password() -> str:
     """Return a new password of about 59 bits that can be typed."""
     return "-".join("".join(secrets.choice(LETTERS) for _ in range(4)) for _ in range(3))
@@ -41,6 +46,7 @@ def with_secrets(content: Content, *, host: str, port: int) -> Content:
         "broker": content.get("broker", ""),
         "stripe": content.get("stripe", {}),
         "web": {"host": host, "port": port},
+        "demo": content.get("demo", False),
         "logins": content.get("logins") or [{"name": role, "password": password(), "role": role} for role in ROLES],
     }
 

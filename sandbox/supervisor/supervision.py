@@ -1,43 +1,23 @@
 """The supervisor of one data directory: bring everything up, keep it up, take it down."""
 
 import fcntl
-import json
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from sandbox.servers import CannotStart, accounts, identities, postgres, valkey
-from sandbox.supervisor import children, databases, environments, instances, parts, steps
+from sandbox.supervisor import children, databases, instances, parts, steps
 from sandbox.supervisor.children import Child
 from sandbox.supervisor.parts import Part
+from sandbox.supervisor.preparation import Preparation
 from sandbox.supervisor.records import Record
+from sandbox.supervisor.wishes import Stopped, Wish
 
 START_SECONDS = 120.0
 LARGEST_LOG = 20 * 1024 * 1024
-
-
-class Stopped(Exception):
-    """Somebody asked to stop before everything was up."""
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What `up` was asked for; a port of None means the last one."""
-
-    data: Path
-    directory: Path
-    host: str
-    port: int | None
-    demo: bool
-    given: Mapping[str, str]
-
-    def real(self, name: str) -> str:
-        """Return the address or key of a real thing that the environment names, or nothing."""
-        return self.given.get(name, "")
 
 
 class Supervisor:
@@ -56,17 +36,33 @@ class Supervisor:
 
     # -- up ------------------------------------------------------------------------------------
     def take_over(self) -> bool:
-        """Become this directory's supervisor and end what an earlier one left; False when one is at work."""
+        """Become this directory's supervisor and end what a killed one left; False when another one has it all running.
+
+        Waits while another one starts or stops; raises Stopped or CannotStart.
+        """
         make_directories(self.data)
         self._lock = open(self.data / "supervisor.lock", "a")  # noqa: SIM115  # held until this process ends
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+        deadline = time.monotonic() + START_SECONDS
+        while not self._locked():
+            record = Record.of(self.data)
+            if record.state == "ready" and record.supervised():
+                return False
+            if time.monotonic() > deadline:
+                raise CannotStart(f"Another start or stop of {self.data} does not come to an end: run `manage.py down`.")
+            if self.stopping.wait(0.1):
+                raise Stopped
         self.record = Record.of(self.data)
         self.record.restarts.clear()
+        self._note("starting")
         if left := children.end_left_over(self.record):
             self.say(f"Ended what an earlier start left running: {', '.join(left)}.")
+        return True
+
+    def _locked(self) -> bool:
+        try:
+            fcntl.flock(self._lock or 0, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
         return True
 
     def start(self) -> None:
@@ -76,7 +72,6 @@ class Supervisor:
         port = port or instances.free_port()
         instances.check_port(self.wish.host, port)
         self.content = instances.with_secrets(known, host=self.wish.host, port=port)
-        self._note("starting")
         self._start_stripe()
         self._timed("broker", self._start_broker)
         self._wait_for(self.children)
@@ -86,8 +81,15 @@ class Supervisor:
         self._note("ready")
 
     def _note(self, state: str) -> None:
-        self.record.state, self.record.supervisor = state, identities.of(os.getpid())
+        self.record.state, self.record.supervisor = state, None if state == "down" else identities.of(os.getpid())
         self.record.write()
+
+    def _note_if_possible(self, state: str) -> None:
+        """Write the state down, but stop whatever the disk says."""
+        try:
+            self._note(state)
+        except OSError as fault:
+            self.say(f"{self.record.file} was not written: {fault.strerror}.")
 
     def _timed(self, name: str, step: Callable[[], None]) -> None:
         began = time.monotonic()
@@ -99,7 +101,7 @@ class Supervisor:
 
     def _start_stripe(self) -> None:
         self.content["stripe"] = {} if self.wish.real("STRIPE_API_KEY") else instances.stripe(self.content)
-        self._remember()
+        instances.remember(self.data, self.content)
         if self.content["stripe"]:
             self._start_child(parts.stripe(data=self.data, content=self.content))
 
@@ -116,45 +118,20 @@ class Supervisor:
             self.postgres = postgres.Server(data=self.data / "postgres", log=self.logs / "postgres.log")
             self.postgres.start()
         admin = databases.make(self.postgres) if self.postgres else given
-        passwords = instances.passwords(self.content)
-        logins = {name: databases.as_login(admin, role=f"backstop_{name}", password=passwords[name]) for name in passwords}
-        self.content["database"] = logins | ({"superuser": admin} if self.postgres else {})
-        self._remember()
-        if not all(databases.works(url) for url in logins.values()):
-            secrets = {f"BACKSTOP_{name.upper()}_PASSWORD": password for name, password in passwords.items()}
-            self._step("make_logins", login="superuser", more=secrets | {"DATABASE_URL": admin})
+        self._preparation().logins(admin)
 
     def _prepare(self) -> None:
-        self._timed("tables", lambda: self._step("migrate", login="owner", words=("--no-input", "--skip-checks")))
-        self._timed("grants", lambda: self._step("grant", login="owner", words=("--skip-checks",)))
+        ready = self._preparation()
+        self._timed("tables", ready.tables)
+        self._timed("grants", ready.grants)
         found = databases.content(self.content["database"]["owner"])
-        self._make_people(found)
-        if not found.customers and (self.content["stripe"] or self.wish.demo):
-            self._timed("demo data", lambda: self._step("demo", login="owner"))
+        if ready.wants_people(found):
+            self._timed("people", ready.people)
+        if ready.wants_demo(found):
+            self._timed("demo data", ready.demo)
 
-    def _make_people(self, found: databases.Content) -> None:
-        """Make the three people of the demonstration; a real database that has people keeps its own."""
-        logins, known = self.content["logins"], instances.read(self.data).get("logins")
-        if found.people and not known and not self.postgres:
-            self.content["logins"] = []
-        elif not known or not found.people.issuperset(login["name"] for login in logins):
-            more = {"BACKSTOP_DEMO_PEOPLE": json.dumps(logins)}
-            self._timed("people", lambda: self._step("make_demo_people", login="web", more=more))
-        self._remember(with_logins=True)
-
-    def _remember(self, *, with_logins: bool = False) -> None:
-        """Write the instance down; people only once they exist, so that a start that was cut off makes them again."""
-        known = instances.read(self.data).get("logins", [])
-        instances.write(self.data, self.content if with_logins else self.content | {"logins": known})
-
-    def _step(self, command: str, *, login: str, words: tuple[str, ...] = (), more: Mapping[str, str] | None = None) -> None:
-        environment = environments.for_child(name=command, data=self.data, login=login, given=self.wish.given) | dict(more or {})
-        steps.run(
-            command, directory=self.wish.directory, environment=environment, log=self.logs / f"{command}.log",
-            stopping=self.stopping.is_set, words=words,
-        )  # fmt: skip
-        if self.stopping.is_set():
-            raise Stopped
+    def _preparation(self) -> Preparation:
+        return Preparation(self.wish, content=self.content, embedded=self.postgres is not None, stopping=self.stopping)
 
     def _start_child(self, part: Part) -> Child:
         child = Child(part, logs=self.logs, directory=self.wish.directory, record=self.record)
@@ -206,14 +183,14 @@ class Supervisor:
     def stop(self) -> None:
         """Stop everything that this supervisor started or took over: first what works, then what it works with."""
         self.stopping.set()
+        self._note_if_possible("stopping")
         children.stop_all([child for child in self.children if child.part.name != "stripe"])
         children.stop_all([child for child in self.children if child.part.name == "stripe"])
         for server in (self.valkey, self.postgres):
             if server:
                 server.stop()
-        self.record.state, self.record.supervisor, self.record.children = "down", None, {}
-        if self.data.exists():
-            self.record.write()
+        self.record.children = {}
+        self._note_if_possible("down")
 
 
 def stop_servers(data: Path) -> None:

@@ -32,6 +32,11 @@ def running(found: dict[str, object]) -> list[str]:
     return [part["name"] for part in found["parts"] if part["state"] == "running"]  # type: ignore[attr-defined]
 
 
+def alive(pid: int) -> bool:
+    """Say whether a process runs; a zombie does not."""
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
 def healthy(address: str) -> bool:
     """Say whether the web server answers for itself, its database and its broker."""
     with urlopen(f"{address}/healthz", timeout=5) as answer:  # noqa: S310  # our own address
@@ -108,7 +113,7 @@ def test_after_a_kill_of_the_supervisor_the_next_start_goes_on_with_the_same_dat
     assert after.content == content
     assert after.status()["state"] == "ready"
     old = {part["pid"] for part in before["parts"] if part["name"] not in ("postgres", "valkey")}
-    assert not [pid for pid in old if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+    assert not [pid for pid in old if alive(pid)]
 
 
 def test_down_stops_everything_and_nothing_else_and_a_second_start_goes_on_with_the_same_data(stack: Stack) -> None:
@@ -117,12 +122,12 @@ def test_down_stops_everything_and_nothing_else_and_a_second_start_goes_on_with_
     with stack.connect("owner") as conn:
         conn.execute("CREATE TABLE public.kept_by_test ()")
     env = os.environ | {"BACKSTOP_DATA": str(stack.data)}
-    bystander = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env)
-    stacks.down(stack.data)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=env) as bystander:
+        stacks.down(stack.data)
+        assert bystander.poll() is None
+        bystander.communicate(b"\n")
     assert stack.status()["state"] == "down"
-    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
-    assert bystander.poll() is None
-    bystander.communicate(b"\n")
+    assert not [pid for pid in pids if alive(pid)]
 
     done = manage("up", "--data", str(stack.data), "--detach")
     assert done.returncode == 0, done.stderr

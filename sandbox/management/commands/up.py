@@ -14,7 +14,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from sandbox.supervisor import faults, reports
-from sandbox.supervisor.supervision import Stopped, Supervisor, Wish
+from sandbox.supervisor.supervision import Supervisor
+from sandbox.supervisor.wishes import Stopped, Wish
 
 READY = "BACKSTOP_READY_PIPE"
 
@@ -47,23 +48,29 @@ class Command(BaseCommand):
             data=data, directory=settings.BASE_DIR, host=options["host"], port=options["port"], demo=options["demo"], given=given
         )
         supervisor = Supervisor(wish, say=self._say)
-        if not supervisor.take_over():
-            return self._say("\n".join(reports.welcome(data, stop="It was running already.")))
         for word in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(word, lambda number, frame: supervisor.stopping.set())
-        began = time.monotonic()
+        try:
+            if not supervisor.take_over():
+                return self._say("\n".join(reports.welcome(data, stop="It was running already.")))
+            self._keep_up(supervisor, detached=options["detach"])
+        except Stopped:
+            self._say("Stopped before everything was up.")
+            sys.exit(1)
+
+    def _keep_up(self, supervisor: Supervisor, *, detached: bool) -> None:
+        began, data = time.monotonic(), supervisor.data
         try:
             supervisor.start()
-            stop = f"Stop it with `manage.py down{'' if data == settings.DATA_DIR else f' --data {data}'}`" + (
-                "." if options["detach"] else " or Ctrl-C."
+            command = "manage.py down" + ("" if data == settings.DATA_DIR else f" --data {data}")
+            stop = f"Ready after {time.monotonic() - began:.1f} s. Stop it with `{command}`" + (
+                "." if detached else " or Ctrl-C."
             )
-            self._say("\n".join(reports.welcome(data, stop=f"Ready after {time.monotonic() - began:.1f} s. {stop}")))
+            self._say("\n".join(reports.welcome(data, stop=stop)))
             if READY in os.environ:
                 leave_terminal(data)
             supervisor.watch()
             self._say("Stopping.")
-        except Stopped:
-            self._say("Stopping before everything was up.")
         finally:
             supervisor.stop()
         self._say("Stopped.")
