@@ -53,7 +53,11 @@ def escalation(request: HttpRequest, pk: int) -> HttpResponse:
 @needs(permissions.check_user_can_read)
 def result(request: HttpRequest, pk: int) -> HttpResponse:
     """The part of the page that says what came of the decision; it asks again while that may change."""
-    return render(request, "escalations/_result.html", {"case": _case(request, pk)})
+    case = _case(request, pk)
+    response = render(request, "escalations/_result.html", {"case": case})
+    if not case.moving:  # the last answer: the rest of the page tells another story now
+        response["HX-Refresh"] = "true"
+    return response
 
 
 @require_POST

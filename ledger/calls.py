@@ -1,12 +1,16 @@
 """One call of an attempt as pages show it: what it asked, what the model was told, what really happened."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from psycopg import errors
+
 from ledger import diffs, marks, sentences
+from ledger.models import AttemptOutcome
 
 HAPPENED = {
     "never_ran": "None of its statements ran.",
@@ -65,7 +69,7 @@ class Call:
     @property
     def mark(self) -> marks.Mark:
         """Return its state, icon and word."""
-        return marks.of_call(self.fate)
+        return marks.of_call(self.fate, does=sentences.does(self.tool))
 
     @cached_property
     def sentence(self) -> str:
@@ -94,7 +98,7 @@ class Call:
         if self.fate == "failed":
             return self.fault.words if self.fault else self.reason or "It failed."
         if self.fate == "applied":
-            return f"Committed. {counted(len(self.changes))} changed." if self.changes else "Committed. It changed no row."
+            return f"Committed. {counted(len(self.changes))} changed." if self.changes else "It ran and changed no row."
         if self.fate == "undone":
             return f"It ran and changed {counted(len(self.changes)).lower()}; all of it was rolled back."
         return HAPPENED[self.fate]
@@ -117,3 +121,24 @@ def value(name: str, arguments: Mapping[str, Any]) -> str:
     if name.endswith("_minor") and isinstance(given, int) and isinstance(currency, str):
         return sentences.money(given, currency)
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+
+
+def fault_of(outcome: AttemptOutcome) -> Fault:
+    """Return why an attempt's failing call failed."""
+    return Fault(
+        sqlstate=outcome.sqlstate or "",
+        sqlstate_name=sqlstate_name(outcome.sqlstate),
+        constraint=outcome.constraint_name or "",
+        table=outcome.table_name or "",
+        statement=outcome.failed_statement or "",
+        statement_number=outcome.statement_number,
+        detail=outcome.detail or "",
+    )
+
+
+def sqlstate_name(code: str | None) -> str:
+    """Return the condition's name: "23514" is "check_violation"."""
+    try:
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", errors.lookup(code or "").__name__).lower()
+    except KeyError:
+        return ""

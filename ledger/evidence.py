@@ -1,7 +1,6 @@
 """Attempts as pages show them: each call with what it asked, what the model was told, and what really happened."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,10 +8,8 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from psycopg import errors
-
-from ledger import diffs, marks, sentences
-from ledger.calls import Call, Fault, counted
+from ledger import diffs, links, marks, sentences
+from ledger.calls import Call, counted, fault_of
 from ledger.models import Attempt, AttemptOutcome, Execution, RowChange
 
 MOST = 30  # attempts on one page
@@ -61,7 +58,8 @@ class Evidence:
     @property
     def mark(self) -> marks.Mark:
         """Return its state, icon and word."""
-        return marks.of_attempt(self.result or None)
+        does = {sentences.does(call.tool) for call in self.calls}
+        return marks.of_attempt(self.result or None, does=does.pop() if len(does) == 1 else "write")
 
     @property
     def failing(self) -> Call | None:
@@ -91,7 +89,7 @@ class Evidence:
     def consequence(self) -> str:
         """Return what that means for the data."""
         if self.result == "committed":
-            return f"{counted(self.rows)} changed in one transaction."
+            return f"{counted(self.rows)} changed in one transaction." if self.rows else "Nothing was changed."
         if self.result != "rolled_back" or not self.failing:
             return ""
         undone = f"{counted(self.rows)} undone with it" if self.rows else "no other call had changed anything"
@@ -137,7 +135,7 @@ def assemble(attempts: Iterable[Attempt], outcomes: Iterable[AttemptOutcome], *,
     ended = {outcome.attempt_id: outcome for outcome in outcomes}
     committed = [key for key, outcome in ended.items() if outcome.outcome == "committed"]
     changed = _committed_changes(committed) if changes and committed else {}
-    told = _told(committed) if changes and committed else {}
+    told = _told([ended[key] for key in committed]) if changes and committed else {}
     return [
         _evidence(started.get(key), ended.get(key), committed=changed.get(key), told=told.get(key))
         for key in [*started, *(key for key in ended if key not in started)]
@@ -152,11 +150,14 @@ def _committed_changes(ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
     return found
 
 
-def _told(ids: Sequence[UUID]) -> dict[UUID, list[dict[str, Any]]]:
-    """Return what the model was told of committed attempts: each call's result."""
+def _told(outcomes: Sequence[AttemptOutcome]) -> dict[UUID, list[dict[str, Any]]]:
+    """Return what the model was told of committed attempts: the thread's own words, else each call's result."""
+    rows = Execution.objects.filter(attempt_id__in=[outcome.attempt_id for outcome in outcomes])
+    said = links.answers((outcome.thread, outcome.ai_message_id) for outcome in outcomes)
     found: dict[UUID, list[dict[str, Any]]] = {}
-    for key, index, result in Execution.objects.filter(attempt_id__in=ids).values_list("attempt_id", "call_index", "result"):
-        found.setdefault(key, []).append({"call_index": index, "text": json.dumps(result, ensure_ascii=False)})
+    for row in rows:
+        text = said.get((row.thread, row.ai_message_id, row.call_index)) or json.dumps(row.result, ensure_ascii=False)
+        found.setdefault(row.attempt_id, []).append({"call_index": row.call_index, "text": text})
     return found
 
 
@@ -185,7 +186,7 @@ def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: l
         fate=_fate(index, outcome=outcome, told=answer, problem=problem),
         told=answer.get("text", ""),
         reason=problem.get("sentence", ""),
-        fault=_fault(outcome) if outcome and failing else None,
+        fault=fault_of(outcome) if outcome and failing else None,
         changes=diffs.records((row for row in changed if row["call_index"] == index), money=sentences.money),
     )
 
@@ -211,26 +212,6 @@ def _fate(index: int, *, outcome: AttemptOutcome | None, told: Mapping[str, Any]
     if index > outcome.failed_call:
         return "never_ran"
     return "failed" if index == outcome.failed_call else "undone"
-
-
-def _fault(outcome: AttemptOutcome) -> Fault:
-    return Fault(
-        sqlstate=outcome.sqlstate or "",
-        sqlstate_name=sqlstate_name(outcome.sqlstate),
-        constraint=outcome.constraint_name or "",
-        table=outcome.table_name or "",
-        statement=outcome.failed_statement or "",
-        statement_number=outcome.statement_number,
-        detail=outcome.detail or "",
-    )
-
-
-def sqlstate_name(code: str | None) -> str:
-    """Return the condition's name: "23514" is "check_violation"."""
-    try:
-        return re.sub(r"(?<!^)(?=[A-Z])", "_", errors.lookup(code or "").__name__).lower()
-    except KeyError:
-        return ""
 
 
 def differing(attempts: Sequence[Evidence]) -> list[tuple[str, list[tuple[str, bool]]]]:

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.apps import apps
 
+MOST_CALLS = 20  # of one batch; the ledger's own constraint
+
 
 def model(label: str) -> Any:
     """Return a model by "app.Name"."""
@@ -33,3 +35,17 @@ def escalations(*, thread: UUID, ai_message_id: str) -> list[Any]:
 def messages(*, thread: UUID, ai_message_id: str) -> list[Any]:
     """Return the outbox messages that one batch committed, in order."""
     return list(model("outbox.Message").objects.filter(thread=thread, ai_message_id=ai_message_id).order_by("id"))
+
+
+def answers(batches: Iterable[tuple[UUID, str]]) -> dict[tuple[UUID, str, int], str]:
+    """Return what the model read about each call of these (thread, ai message id), as far as the thread still says it."""
+    wanted = set(batches)
+    rows = model("agent.TranscriptEntry").objects.filter(
+        thread__in={thread for thread, _ in wanted},
+        message_id__in=[f"{message}:{index}" for _, message in wanted for index in range(MOST_CALLS)],
+    )
+    found: dict[tuple[UUID, str, int], str] = {}
+    for row in rows.values("thread", "message_id", "text"):
+        message, _, index = row["message_id"].rpartition(":")
+        found[row["thread"], message, int(index)] = row["text"]
+    return found

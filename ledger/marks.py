@@ -12,6 +12,8 @@ class Mark:
     word: str
 
 
+READ = Mark(state="queued", icon="eye", word="Read")
+ASKED = Mark(state="info", icon="messages-square", word="Asked")
 LEFT_OPEN = Mark(state="uncertain", icon="circle-dashed", word="Left open")
 ATTEMPTS = {
     "committed": Mark(state="applied", icon="check", word="Applied"),
@@ -32,17 +34,21 @@ CALLS = {
     "held": Mark(state="held", icon="hand", word="Held"),
     "waits": Mark(state="queued", icon="circle-dashed", word="Waits with its batch"),
     "rejected": Mark(state="failed", icon="x", word="Rejected"),
-    "asked": Mark(state="info", icon="messages-square", word="Asked"),
+    "asked": ASKED,
     "left_open": LEFT_OPEN,
     "stopped": Mark(state="undone", icon="undo-2", word="Not applied: stopped"),
 }
 
 
-def of_attempt(outcome: str | None) -> Mark:
-    """Return the mark of an attempt; without an outcome it was left open."""
+def of_attempt(outcome: str | None, *, does: str = "write") -> Mark:
+    """Return the mark of an attempt; without an outcome it was left open. `does`: write, read or ask."""
+    if outcome == "committed" and does != "write":
+        return ASKED if does == "ask" else READ
     return ATTEMPTS[outcome] if outcome else LEFT_OPEN
 
 
-def of_call(fate: str) -> Mark:
+def of_call(fate: str, *, does: str = "write") -> Mark:
     """Return the mark of one call of an attempt."""
+    if fate == "applied" and does != "write":
+        return ASKED if does == "ask" else READ
     return CALLS[fate]

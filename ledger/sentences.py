@@ -39,6 +39,14 @@ def amount(*, tool: str, arguments: Any) -> tuple[int, str] | None:
     return (moved.minor, moved.currency) if moved else None
 
 
+def does(tool: str) -> str:
+    """Return whether a tool may "write", only ever can "read", or can "ask" a person; whatever is unknown may write."""
+    known = tools().get(tool)
+    if known is not None and known.asks_person:
+        return "ask"
+    return "read" if known is not None and not known.writes else "write"
+
+
 def money(minor: int, currency: str) -> str:
     """Return an amount as people read it."""
     return str(wiring.plugged("BACKSTOP_MONEY")(minor, currency))

@@ -67,13 +67,13 @@ class Scene:
         )
         self.wrote("human", text)
 
-    def wrote(self, role: str, text: str) -> None:
+    def wrote(self, role: str, text: str, *, message_id: str = "") -> None:
         """Add one entry to the transcript."""
         self.position += 1
         self.owner.execute(
             "INSERT INTO public.agent_transcript_entry (thread, message_id, position, role, text, tool_calls)"
             " VALUES (%s, %s, %s, %s, %s, %s)",
-            (self.thread, f"m-{self.position}", self.position, role, text, Jsonb([])),
+            (self.thread, message_id or f"m-{self.position}", self.position, role, text, Jsonb([])),
         )
 
     def tries(self, *calls: tuple[str, dict[str, Any]]) -> tuple[BatchResult, list[dict[str, Any]], str]:
@@ -81,7 +81,7 @@ class Scene:
         batch = self.desk.batch(*calls, on_behalf_of=self.staff.id, model="stand-in 1", prompt_version="billing v1")
         result = run_batch(self.pool, batch=batch)
         for answer in result.answers:
-            self.wrote("tool", answer.text)
+            self.wrote("tool", answer.text, message_id=f"{batch.ai_message_id}:{answer.call_index}")
         return result, [_payload(call) for call in batch.calls], batch.ai_message_id
 
     def opens(self, kind: str, *, reason: str, interrupt: str | None = "", **more: Any) -> int:

@@ -78,6 +78,7 @@ def test_a_case_is_found_claimed_and_approved_by_keys_alone(
     carry_out(made, web, agent)
     expect(page.get_by_text("2 calls were applied together")).to_be_visible()  # without a reload
     expect(page.get_by_role("button", name="Run again")).to_have_count(0)
+    expect(page.get_by_text("It ran: applied")).to_be_visible()  # the rest of the page followed
 
 
 @pytest.mark.parametrize("width", [1440, 390])
