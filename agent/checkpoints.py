@@ -14,7 +14,7 @@ from psycopg import Cursor
 from psycopg.rows import DictRow
 
 from agent import drafts, events, transcript
-from agent.leases import Lease, LeaseLost
+from agent.leases import FENCE, UNHURRIED, Lease, LeaseLost
 from agent.runs import Pool
 
 
@@ -29,7 +29,7 @@ class FencedSaver(PostgresSaver):
         super().__init__(pool)
         self._lease, self._on_lost = lease, on_lost
         self._known: dict[str, Any] = {}  # the messages that have their transcript rows
-        self._beside = threading.local()  # what goes into the transaction of the `put` that this thread is in
+        self._beside = threading.local()  # what goes into the transaction that this thread is in
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the newest checkpoint; its messages have their rows, written with it."""
@@ -57,13 +57,23 @@ class FencedSaver(PostgresSaver):
             events.publish(self._lease.thread, "feed")
         return written
 
+    def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        """Write what a node returned, without waiting for the disk: lost, the node runs again and the ledger answers."""
+        self._beside.unhurried = True
+        try:
+            super().put_writes(config, writes, task_id, task_path)
+        finally:
+            self._beside.unhurried = False
+
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
         """Open a cursor; a pipelined one is a write, so the fence goes before it and the rows beside it."""
         try:
             with super()._cursor(pipeline=pipeline) as cursor:
                 if pipeline:
-                    cursor.execute("SELECT public.agent_fence(%s, %s)", (self._lease.thread, self._lease.fence))
+                    cursor.execute(FENCE, (self._lease.thread, self._lease.fence))
+                    if getattr(self._beside, "unhurried", False):
+                        cursor.execute(UNHURRIED)
                 yield cursor
                 if pipeline:
                     self._write_beside(cursor, getattr(self._beside, "rows", []))

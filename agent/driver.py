@@ -46,18 +46,19 @@ def drive(
     when the run ended early; the sweeper drives it again. Safe to call at any time, any number of times, anywhere.
     """
     pool = pool or connections.pool()
-    ended: Outcome | None = None
-    while True:  # something may arrive between the last look and the release
+    more = True
+    ended: Outcome = "idle"
+    while more:
         with pool.connection() as conn:
             standing = threads.look(conn, thread=thread)
             if standing is None:
                 log.warning("agent.thread.unknown", thread=str(thread))
                 return "unknown"
             if not standing.needs_drive:
-                return ended or ("waiting" if standing.state == "waiting" else "idle")
+                return "waiting" if standing.state == "waiting" else "idle"
             lease = leases.acquire(conn, thread=thread, graph_version=GRAPH_VERSION)
         if lease is None:
-            return ended or "busy"
+            return "busy"
         run = Run(
             pool=pool,
             lease=lease,
@@ -66,9 +67,8 @@ def drive(
             tools=tools if tools is not None else registry(),
             limits=limits or Limits(),
         )
-        ended = _Drive(run=run).outcome()
-        if ended == "left":
-            return ended
+        ended, more = _Drive(run=run).outcome()
+    return ended
 
 
 class OtherGraph(Exception):
@@ -81,9 +81,11 @@ class _Drive:
 
     run: Run
     compiled: graph.Graph = field(init=False)
+    decided: bool = field(init=False)  # a decision was taken, here or by a run that ended early
 
     def __post_init__(self) -> None:
         run = self.run
+        self.decided = run.lease.unfinished
         if run.lease.stop_requested:
             run.stop.set()
         self.compiled = graph.with_saver(FencedSaver(run.pool, run.lease, on_lost=run.lost.set))
@@ -96,8 +98,8 @@ class _Drive:
             "recursion_limit": STEPS,
         }
 
-    def outcome(self) -> Outcome:
-        """Work under the lease, and give it back as the work ended."""
+    def outcome(self) -> tuple[Outcome, bool]:
+        """Work under the lease, give it back as the work ended, and say whether there is more to do by now."""
         run = self.run
         events.publish(run.thread, "status")
         ACTIVE.add(run)
@@ -108,25 +110,27 @@ class _Drive:
             ACTIVE.remove(run)
             events.publish(run.thread, "status")
 
-    def _guarded(self) -> Outcome:
+    def _guarded(self) -> tuple[Outcome, bool]:
         run = self.run
         try:
-            state, activity = self._advance()
+            return self._released(*self._advance())
         except LeaseLost:
             log.warning("agent.run.lost", thread=str(run.thread), fence=run.lease.fence)
-            return "left"
         except GraphDrained as drained:
-            return self._leave(at_once=True, reason=drained.reason)
+            self._leave(at_once=True, reason=drained.reason)
         except Exception:
             log.exception("agent.run.failed", thread=str(run.thread))
-            return self._leave(at_once=False, reason="failed")
-        with run.pool.connection() as conn, conn.transaction():
-            if state == "idle":
-                lifecycle.mark_done(conn, thread=run.thread)
-            leases.release(conn, run.lease, state=state, activity=activity)
-        return "idle" if state == "idle" else "waiting"
+            self._leave(at_once=False, reason="failed")
+        return "left", False
 
-    def _leave(self, *, at_once: bool, reason: str) -> Outcome:
+    def _released(self, state: leases.State, activity: str) -> tuple[Outcome, bool]:
+        run = self.run
+        with run.pool.connection() as conn:
+            if state == "idle" and self.decided:
+                lifecycle.mark_done(conn, thread=run.thread)
+            return state, leases.release(conn, run.lease, state=state, activity=activity)
+
+    def _leave(self, *, at_once: bool, reason: str) -> None:
         """Give the lease back with the thread unfinished; when even that fails the lease runs out by itself."""
         run = self.run
         log.info("agent.run.left", thread=str(run.thread), reason=reason)
@@ -135,13 +139,11 @@ class _Drive:
                 leases.leave(conn, run.lease, at_once=at_once)
         except psycopg.Error as error:
             log.warning("agent.lease.kept", thread=str(run.thread), error=type(error).__name__)
-        return "left"
 
     def _advance(self) -> tuple[leases.State, str]:
         """Do the first thing that fits, until nothing does. Returns the thread's state and what lists say about it."""
         if self.run.lease.graph_version != GRAPH_VERSION:
             raise OtherGraph(f"the thread waits in version {self.run.lease.graph_version} of the graph")
-        recovered = False
         for _ in range(ROUNDS):
             self._check()
             snapshot = self.compiled.get_state(self.config)
@@ -152,13 +154,21 @@ class _Drive:
                 self._resume(decided)
             elif snapshot.tasks:  # unfinished, whatever `next` says
                 self._invoke(None)
-            else:
-                taken = self._next_message(snapshot, recover=not recovered)
-                recovered = True
-                if taken is None:
-                    return "idle", ""
-                self.run.forget_stop()
-                self._invoke(_input(taken))
+            elif not self._answer_messages(snapshot):
+                return "idle", ""
+        raise GraphDrained("many questions in one lease")
+
+    def _answer_messages(self, snapshot: StateSnapshot) -> bool:
+        """Take queued messages into the thread, which is finished; return whether one of them ended in a question."""
+        taken = self._unseen(snapshot) or self._take()
+        for _ in range(ROUNDS):
+            if taken is None:
+                return False
+            self.run.forget_stop()
+            if "__interrupt__" in self._invoke(_input(taken)):
+                return True
+            self._check()
+            taken = self._take()
         raise GraphDrained("many messages in one lease")
 
     def _check(self) -> None:
@@ -168,9 +178,10 @@ class _Drive:
         if self.run.control.drain_requested:
             raise GraphDrained(self.run.control.drain_reason or "shutdown")
 
-    def _invoke(self, given: Any) -> None:
+    def _invoke(self, given: Any) -> dict[str, Any]:
+        """Run the graph to its end or to a question; anything else is raised."""
         run = self.run
-        self.compiled.invoke(given, self.config, context=run, durability="sync", control=run.control)
+        return self.compiled.invoke(given, self.config, context=run, durability="sync", control=run.control)
 
     # -- questions and decisions ---------------------------------------------------------------
 
@@ -212,16 +223,21 @@ class _Drive:
         with self.run.pool.connection() as conn, conn.transaction():
             leases.check(conn, self.run.lease)
             lifecycle.mark_resumed(conn, interrupt_ids=list(decided))
+        self.decided = True
         self._invoke(Command(resume=decided))
 
     # -- messages ------------------------------------------------------------------------------
 
-    def _next_message(self, snapshot: StateSnapshot, *, recover: bool) -> Taken | None:
+    def _unseen(self, snapshot: StateSnapshot) -> Taken | None:
+        """Return the message that a run before took and did not bring into the thread."""
+        if not self.run.lease.unfinished:
+            return None
+        seen = {str(message.id) for message in snapshot.values.get("messages", [])}
         with self.run.pool.connection() as conn:
-            if recover:
-                seen = {str(message.id) for message in snapshot.values.get("messages", [])}
-                if lost := queue.taken_but_unseen(conn, self.run.lease, seen=seen):
-                    return lost
+            return queue.taken_but_unseen(conn, self.run.lease, seen=seen)
+
+    def _take(self) -> Taken | None:
+        with self.run.pool.connection() as conn:
             return queue.take(conn, self.run.lease)
 
 

@@ -17,19 +17,27 @@ Kind = Literal["feed", "status", "escalation"]
 QUIET_SECONDS = 2.0  # after a failed publish: a dead broker must not slow down every chunk of a draft
 
 # The row lock on agent_feed orders the events of a thread, and nobody reads a number before its event is committed.
-EMIT = """
-WITH next AS (
-    INSERT INTO public.agent_feed AS feed (thread, seq) VALUES (%(thread)s, 1)
+# `{source}` is a relation with a column `thread`: an event for each of its rows.
+EMIT_FOR = """
+next AS (
+    INSERT INTO public.agent_feed AS feed (thread, seq) SELECT thread, 1 FROM {source}
     ON CONFLICT (thread) DO UPDATE SET seq = feed.seq + 1
     RETURNING thread, seq
+), emitted AS (
+    INSERT INTO public.agent_event (thread, seq, kind) SELECT thread, seq, {kind} FROM next
 )
-INSERT INTO public.agent_event (thread, seq, kind) SELECT thread, seq, %(kind)s FROM next
 """
+EMIT = f"WITH given (thread) AS (VALUES (%(thread)s::uuid)), {EMIT_FOR.format(source='given', kind='%(kind)s')} SELECT"
 
 
 def emit(conn: Connection[Any] | Cursor[Any], *, thread: UUID, kind: Kind) -> None:
     """Insert one event in the caller's transaction; nothing is fetched, so it may travel in a pipeline."""
     conn.execute(EMIT, {"thread": thread, "kind": kind})
+
+
+def emitted_for(source: str, *, kind: Kind) -> str:
+    """Return the common table expressions that insert an event for each row of an earlier one named `source`."""
+    return EMIT_FOR.format(source=source, kind=f"'{kind}'")
 
 
 def channel(thread: UUID) -> str:

@@ -53,7 +53,7 @@ class Run:
     def system_prompt(self) -> str:
         """Return the system prompt with the facts of the customer, read once a run, and of today."""
         if self.facts is None:
-            with self.pool.connection() as conn:
+            with self.pool.connection() as conn, conn.pipeline():
                 self.facts = wiring.plugged("BACKSTOP_SUBJECTS").prompt_lines(conn, self.subject)
         return prompt.system().with_facts(self.facts, today=timezone.localdate())
 

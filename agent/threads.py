@@ -6,14 +6,17 @@ from uuid import UUID
 
 from psycopg import Connection
 
-LOOK = """
-SELECT c.subject, coalesce(t.state, 'idle'),
-    EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = c.thread AND m.state = 'queued'),
-    EXISTS (SELECT FROM public.escalations_escalation e
-            WHERE e.thread = c.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed'))
+# Both are about a row `c` with a column `thread`.
+HAS_QUEUED = "EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = c.thread AND m.state = 'queued')"
+ASKS_PERSON = (
+    "EXISTS (SELECT FROM public.escalations_escalation e"
+    " WHERE e.thread = c.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed'))"
+)
+LOOK = f"""
+SELECT c.subject, coalesce(t.state, 'idle'), {HAS_QUEUED}, {ASKS_PERSON}
 FROM public.agent_conversation c LEFT JOIN public.agent_thread t ON t.thread = c.thread
 WHERE c.thread = %s
-"""
+"""  # noqa: S608 - joined from constants
 
 
 @dataclass(frozen=True, kw_only=True)

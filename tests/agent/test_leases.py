@@ -79,7 +79,8 @@ def test_it_is_not_given_back_by_a_worker_that_lost_it(agent: Any, owner: Any) -
     expire(owner, thread)
     assert old
     assert leases.acquire(agent, thread=thread)
-    leases.release(agent, old, state="idle")
+    with pytest.raises(LeaseLost):
+        leases.release(agent, old, state="idle")
     assert row(agent, thread, "state, lease_owner IS NULL") == ("running", False)
 
 

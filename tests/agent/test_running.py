@@ -77,10 +77,10 @@ def test_it_answers_a_message_that_came_while_it_worked(talk: Talk) -> None:
 def test_it_looks_again_after_giving_the_lease_back(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     release, late = leases.release, ["Just now"]
 
-    def say_before(*args: Any, **kwargs: Any) -> None:
+    def say_before(*args: Any, **kwargs: Any) -> bool:
         if late:
             talk.say(late.pop())
-        release(*args, **kwargs)
+        return release(*args, **kwargs)
 
     monkeypatch.setattr(leases, "release", say_before)
     talk.say("Hello")
@@ -208,7 +208,7 @@ def test_it_gives_up_an_answer_at_shutdown_and_another_worker_writes_it(talk: Ta
     reply = says("One. Two. Three.") | {"pause": active.drain}
     assert talk.drive(lambda messages: reply) == "left"
     assert talk.transcript() == [("human", "Hello")]
-    assert talk.one("SELECT leased_until IS NULL AND next_sweep_at <= now() AND sweeps = 0 FROM public.agent_thread") is True
+    assert talk.one("SELECT leased_until IS NULL AND next_sweep_at <= now() AND sweeps = 1 FROM public.agent_thread") is True
     monkeypatch.setattr("agent.driver.ACTIVE", ActiveRuns())
     assert talk.drive(says("Hi.")) == "idle"
     assert talk.transcript() == [("human", "Hello"), ("ai", "Hi.")]
