@@ -6,19 +6,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
 
-from sandbox.offline import intents, periods, tokens, vocabulary
+from sandbox.offline import clauses, patterns, periods, tokens, vocabulary
 from sandbox.offline.amounts import Amount
+from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.periods import Month
 from sandbox.offline.tokens import END, UNKNOWN, Setting, Token
 
-BARE = {"create": ("charge", "apply"), "void": ("reissue",)}  # "void and reissue the October invoice": what may share a target
-AHEAD = {
-    "create": periods.AHEAD,
-    "reissue": periods.AHEAD,
-    "again": periods.AHEAD,
-    "refund": 0,
-    "memo": 0,
-}  # months into the future, by act
+# Months into the future that a month without a year may lie, by act.
+AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "again": periods.AHEAD, "refund": 0, "memo": 0}
 USUALLY_AHEAD = 1
 ASK = re.compile(
     r"^(?:please\s+|could you\s+|can you\s+)*"
@@ -27,10 +22,6 @@ ASK = re.compile(
     r"[\s,:]*(?P<question>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
-
-
-class NotUnderstood(Exception):
-    """The message is not carried out; the text says why, to the person who typed it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,21 +48,21 @@ class Act:
 
 def understand(message: str, *, setting: Setting) -> list[Act]:
     """Return what the message asks for; raise NotUnderstood when any of its words is not accounted for."""
-    if found := ASK.match(message.strip()):
-        return [Act(name="ask", text=found["question"].strip(), words=message)]
+    if asked := ASK.match(message.strip()):
+        return [Act(name="ask", text=asked["question"].strip(), words=message)]
     found_tokens = tokens.tokenise(message, setting=setting)
     _check_words(found_tokens, setting=setting)
-    clauses = [clause for sentence in _sentences(found_tokens) for clause in _clauses(tuple(sentence))]
-    ahead = min((AHEAD.get(name, USUALLY_AHEAD) for name, _ in clauses), default=USUALLY_AHEAD)
-    ahead = periods.AHEAD if any(AHEAD.get(name) == periods.AHEAD for name, _ in clauses) else ahead
-    acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in clauses])
+    found = clauses.of_message(found_tokens)
+    ahead = min((AHEAD.get(name, USUALLY_AHEAD) for name, _ in found), default=USUALLY_AHEAD)
+    ahead = periods.AHEAD if any(AHEAD.get(name) == periods.AHEAD for name, _ in found) else ahead
+    acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in found])
     _check_acts(acts, message=message, tokens_=found_tokens)
     return acts
 
 
 def is_write(act: Act) -> bool:
     """Say whether the act changes something."""
-    return act.name not in intents.READ | intents.TALK
+    return act.name not in patterns.READ | patterns.TALK
 
 
 def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
@@ -89,103 +80,8 @@ def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
         raise NotUnderstood(f"I did not understand {listed}, so I did nothing.")
 
 
-def _sentences(found: Sequence[Token]) -> list[list[Token]]:
-    sentences: list[list[Token]] = [[]]
-    for token in found:
-        if token.tag == END:
-            sentences.append([])
-        else:
-            sentences[-1].append(token)
-    return [sentence for sentence in sentences if _tags(sentence)]
-
-
-def _tags(clause: Sequence[Token]) -> tuple[str, ...]:
-    """Return the tags that count, separators at the ends left out."""
-    tags = [token.tag for token in clause if token.tag not in vocabulary.SILENT]
-    while tags and tags[0] in tokens.SEPARATORS:
-        tags.pop(0)
-    while tags and tags[-1] in tokens.SEPARATORS:
-        tags.pop()
-    return tuple(tags)
-
-
-Clause = tuple[str, tuple[Token, ...]]
-
-
-def _clauses(sentence: tuple[Token, ...]) -> list[Clause]:
-    """Return the sentence as the shortest clauses that each are an act."""
-    found = _split(sentence, ())
-    if found is None:
-        words = " ".join(token.text for token in sentence)
-        raise NotUnderstood(f"I did not understand “{words}”, so I did nothing.")
-    return found
-
-
-def _split(rest: tuple[Token, ...], before: tuple[Clause, ...]) -> list[Clause] | None:
-    if not _tags(rest):
-        return list(before)
-    for end in range(1, len(rest) + 1):
-        if end < len(rest) and rest[end].tag not in tokens.SEPARATORS:
-            continue
-        clause, after = rest[:end], rest[end:]
-        if before and not _may_begin(clause, before):
-            return None
-        name = _recognise(_tags(clause), before) if _has_one_verb_side(clause) else None
-        if name and not (_is_bare(clause) and not _may_be_bare(name, after)):
-            found = _split(after, (*before, (name, clause)))
-            if found is not None:
-                return found
-    return None
-
-
-def _recognise(tags: tuple[str, ...], before: Sequence[Clause]) -> str | None:
-    """Return the act of a clause; an amount and a month alone repeat the act before them."""
-    if not tags:
-        return None
-    if before and set(tags) <= {"AMT", "PER", "EACH", "TO"} and {"AMT", "PER"} <= set(tags):
-        name, clause = before[-1]
-        return name if {"AMT", "PER"} <= set(_tags(clause)) else None
-    if before and set(tags) <= {"REASON", "CAUSE"}:
-        return "because"
-    return next((pattern.act for pattern in intents.PATTERNS if pattern.fits(tags)), None)
-
-
-def _may_begin(clause: Sequence[Token], before: Sequence[Clause]) -> bool:
-    """Say whether a clause after another may begin so: what has no verb and says nothing alone belongs to the clause before."""
-    first: list[Token] = []
-    for token in clause:
-        if token.tag in tokens.SEPARATORS and _tags(first):
-            break
-        first.append(token)
-    return not is_fragment(first) or _recognise(_tags(first), before) == before[-1][0]
-
-
-def is_fragment(clause: Sequence[Token]) -> bool:
-    """Say whether these words only name months, amounts, invoices and the like."""
-    return not any(token.tag in intents.BEGINNINGS for token in clause)
-
-
-def _has_one_verb_side(clause: Sequence[Token]) -> bool:
-    """Say whether all verbs stand between the same separators: "create and charge" is two acts, never one."""
-    sides = [False]
-    for token in clause:
-        if token.tag in tokens.SEPARATORS:
-            sides.append(False)
-        sides[-1] = sides[-1] or token.tag in intents.VERBS
-    return sum(sides) <= 1
-
-
-def _is_bare(clause: Sequence[Token]) -> bool:
-    return len(_tags(clause)) == 1 and _tags(clause)[0] in ("CREATE", "BILL", "VOID")
-
-
-def _may_be_bare(name: str, after: Sequence[Token]) -> bool:
-    following = _split(tuple(after), ())
-    return bool(after and after[0].tag == "AND" and following and following[0][0] in BARE.get(name, ()))
-
-
 def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) -> Act:
-    tags, texts = _tags(clause), {token.tag: token for token in clause}
+    tags, texts = clauses.tags_of(clause), {token.tag: token for token in clause}
     reason = texts["REASON"].value if "REASON" in texts else _noun_of(clause, "CAUSE")
     return Act(
         name=name,
@@ -200,7 +96,7 @@ def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) ->
         latest="LATEST" in tags,
         described=next((tag.lower() for tag in ("REFUSED", "DRAFT", "OPEN") if tag in tags), ""),
         backwards="FROM" in tags and "TO" in tags and tags.index("TO") < tags.index("FROM"),
-        bare=_is_bare(clause),
+        bare=clauses.is_bare(clause),
         reason=reason,
         text=texts["TEXT"].value if "TEXT" in texts else _noun_of(clause, "ITEM"),
         words=" ".join(token.text for token in clause),
@@ -265,7 +161,7 @@ def _hides_an_order(reason: str) -> bool:
     found = tokens.tokenise(reason, setting=Setting())
     for index, token in enumerate(found[:-1]):
         if token.tag in tokens.SEPARATORS:
-            name = _recognise(_tags(found[index + 1 :]), ())
-            if name and name not in intents.READ | intents.TALK:
+            name = clauses.recognise(clauses.tags_of(found[index + 1 :]), ())
+            if name and name not in patterns.READ | patterns.TALK:
                 return True
     return False

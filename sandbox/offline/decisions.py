@@ -3,9 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox.offline import acts, corrections, intents, misbehaviour, planning, readings, reviewers, tokens, wording
+from sandbox.offline import acts, clauses, corrections, misbehaviour, patterns, planning, readings, reviewers, tokens, wording
 from sandbox.offline import facts as known
-from sandbox.offline.acts import Act, NotUnderstood
+from sandbox.offline.acts import Act
+from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.corrections import Context
 from sandbox.offline.facts import Facts
 from sandbox.offline.history import History, Round
@@ -99,7 +100,7 @@ def _acts(history: History) -> list[Act]:
 def _text(history: History) -> str:
     """Return the message, with the unclear ones before it that it completes."""
     text, before = history.turn.text, replace(history, turns=history.turns[:-1])
-    fragment = acts.is_fragment(tokens.tokenise(text, setting=history.setting))
+    fragment = clauses.is_fragment(tokens.tokenise(text, setting=history.setting))
     if not fragment or not before.turns or before.turn.reviewer or not _is_unclear(before):
         return text
     joined = [f"{_text(before).rstrip('.!')}{joint}{text}" for joint in (", ", " for ")]
@@ -151,7 +152,7 @@ def _report(history: History, step: Round) -> str:
     for act in asked:
         if act.name == "last_actions":
             told.append(readings.last_actions(history.turns[:-1]))
-        elif act.name in intents.READ and facts:
+        elif act.name in patterns.READ and facts:
             told.append(readings.answer(act, facts=facts, last=_last(history)))
     return _sentence(told) or "I looked at the account."
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sandbox.offline import intents, plans
+from sandbox.offline import patterns, plans
 from sandbox.offline.acts import Act
 from sandbox.offline.amounts import Amount
 from sandbox.offline.facts import Facts
@@ -17,7 +17,7 @@ def plan(acts: Sequence[Act], *, setting: Setting, facts: Facts | None, last: Re
     result = Plan(setting=setting, facts=facts, last=last, acts=acts)
     for position, act in enumerate(acts):
         result.targets.append([])
-        if act.name in intents.READ and act.name != "last_actions":
+        if act.name in patterns.READ and act.name != "last_actions":
             result.add("LookUpCustomer")
         elif act.name in PLANNERS:
             PLANNERS[act.name](result, act, position)

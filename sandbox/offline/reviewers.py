@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sandbox.offline import acts, corrections, periods, planning, tokens
+from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.facts import Facts
 from sandbox.offline.history import History, Round
 from sandbox.offline.plans import Call, Impossible, Reference, Unclear
@@ -52,7 +53,7 @@ def follow(history: History, *, facts: Facts | None, intended: Sequence[Call]) -
         return _changed(step, said, intended=intended)
     try:
         wanted = acts.understand(answer, setting=history.setting)
-    except acts.NotUnderstood:
+    except NotUnderstood:
         wanted = []
     if any(acts.is_write(act) for act in wanted):
         return planning.plan(wanted, setting=history.setting, facts=facts).calls

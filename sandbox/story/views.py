@@ -7,12 +7,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from agent.permissions import check_user_can_read
 from ledger.permissions import user_can_read_trail
+from ledger.roles import needs
 from sandbox.story import real, records, script
 from sandbox.story.script import Telling
 
 
 @require_safe
+@needs(check_user_can_read)
 def story(request: HttpRequest) -> HttpResponse:
     """Show what a stock agent did with the story's message, and what this one did."""
     conversation = real.newest()

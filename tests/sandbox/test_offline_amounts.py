@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.offline import acts, amounts, periods
 from sandbox.offline.amounts import Amount
+from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.tokens import Setting
 
 TODAY = date(2026, 11, 30)
@@ -137,7 +138,7 @@ def test_it_does_not_take_a_day_for_an_amount_or_an_amount_for_a_day() -> None:
 
 
 def test_it_asks_for_the_year_when_it_does_not_know_the_day() -> None:
-    with pytest.raises(acts.NotUnderstood, match="Which year"):
+    with pytest.raises(NotUnderstood, match="Which year"):
         acts.understand("Void October", setting=Setting(customer_id=42, currency="EUR"))
     [act] = acts.understand("Void October 2026", setting=Setting(customer_id=42, currency="EUR"))
     assert act.months == (date(2026, 10, 1),)

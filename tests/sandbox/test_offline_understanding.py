@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from sandbox.offline import __main__ as publishing
-from sandbox.offline import acts, intents
+from sandbox.offline import acts, intents, patterns
 from sandbox.offline.tokens import Setting
 from tests.sandbox.offline_sentences import REFUSED, SENTENCES, STEPS
 from tests.sandbox.offline_talks import Talk, sent
 
 SETTING = Setting(customer_id=42, currency="EUR", today=date(2026, 11, 30))
 EVERY = [(act, sentence) for act, sentences in SENTENCES.items() for sentence in sentences]
-ORDERS = [sentence for act, sentence in EVERY if act not in intents.READ | intents.TALK | {"ask"}]
+ORDERS = [sentence for act, sentence in EVERY if act not in patterns.READ | patterns.TALK | {"ask"}]
 
 
 EACH_10, EACH_11 = (("CreateInvoice", {"billing_period": month, "amount_minor": 5000}) for month in ("2026-10-01", "2026-11-01"))

@@ -188,7 +188,10 @@ def test_it_is_a_page_for_everybody(role: str, client_of: Callable[[str], Client
 
 
 def test_it_is_no_page_for_strangers(database: None) -> None:
-    assert Client().get("/story/").status_code == 302
+    client = Client()
+    assert client.get("/story/").status_code == 302
+    client.force_login(User.objects.create_user("nobody"), backend="django.contrib.auth.backends.ModelBackend")
+    assert client.get("/story/").status_code == 403
 
 
 def test_it_shows_both_side_by_side(

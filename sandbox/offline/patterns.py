@@ -1,0 +1,122 @@
+"""What a clause must consist of to be an act, word by word, by their tags."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A clause is an act when it has one word of every need and nothing outside `needs` and `may`."""
+
+    act: str
+    needs: str  # "CREATE|GIVE INVOICE": one of CREATE and GIVE, and INVOICE
+    may: str = ""
+    never: str = ""  # "TO INVOICE|INV": not when TO stands beside one of INVOICE and INV, because that can mean something else
+
+    def fits(self, tags: Iterable[str]) -> bool:
+        """Say whether these tags, silent ones left out, are this act."""
+        present, needs, never = frozenset(tags), _alternatives(self.needs), _alternatives(self.never)
+        if never and all(need & present for need in never):
+            return False
+        return present <= frozenset(self.may.split()).union(*needs) and all(need & present for need in needs)
+
+
+def _alternatives(needs: str) -> list[frozenset[str]]:
+    return [frozenset(need.split("|")) for need in needs.split()]
+
+
+TARGET = "PER INV INVOICE IT BOTH LATEST THEM TO WITH UNTIL DRAFT OPEN AND COMMA"
+WHY = "REASON CAUSE"
+ASKED = "SHOW ASKING DO STATUS ALL THEM TO WITH IT BACK AND"
+READ = frozenset(
+    {"look_up", "balance", "open_invoices", "payments", "invoice_status", "charge_status", "refund_status", "last_actions"}
+)
+VERBS = frozenset({
+    "CREATE", "ADD", "BILL", "CHARGE", "DEBIT", "RETRY", "REFUND", "CREDITING", "GIVE", "SEND", "VOID", "CANCEL", "REISSUE",
+    "REPLACE", "USE", "APPLY", "PUT", "TAKE", "DEDUCT", "SETTLE", "MOVE", "DO", "SHOW",
+})  # fmt: skip
+# What a clause after another one must begin with; a month or an amount alone belongs to the clause before.
+BEGINNINGS = VERBS | {"MEMO", "ASKING", "STATUS", "DONE", "HELP", "HELLO", "THANKS", "NEVERMIND", "REASON", "CAUSE"}
+TALK = frozenset({"help", "courtesy", "nothing"})
+
+# The first pattern that fits decides: the particular ones come before the general ones.
+PATTERNS: tuple[Pattern, ...] = (
+    # -- talk
+    Pattern("courtesy", "HELLO|THANKS", "COMMA THEM ALL"),
+    Pattern("help", "HELP", "ASKING THEM"),
+    Pattern("nothing", "NEVERMIND|CANCEL", "IT ALL COMMA"),
+    # -- credit memos
+    Pattern("memo", "MEMO", f"CREATE GIVE DO AMT ALL NEW AGAINST {TARGET} {WHY}"),
+    Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|ADD CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|ADD|PUT BALANCE|ACCOUNT AMT", f"NEW CREDIT {TARGET} {WHY}", "TO INVOICE|INV"),
+    # -- moving credit
+    Pattern("move", "MOVE CREDIT|AMT FROM TO", f"ALL CREDIT AMT BALANCE {TARGET} {WHY}"),
+    # -- off the balance
+    Pattern("deduct", "DEDUCT|DEBIT BALANCE|CREDIT", "AMT ALL IT FROM THEM OFF ACCOUNT TO CARD"),
+    Pattern("deduct", "DEDUCT AMT|IT|ALL BALANCE", "FROM THEM OFF CREDIT"),
+    Pattern("deduct", "TAKE OFF|FROM BALANCE|CREDIT", "AMT ALL IT THEM ACCOUNT"),
+    Pattern("deduct", "TAKE OFF|FROM AMT|IT BALANCE", "CREDIT THEM"),
+    # -- credit on an invoice
+    Pattern("settle", "SEND|SETTLE CREDIT|BALANCE", f"FROM ALL USE APPLY AGAINST {TARGET}"),
+    Pattern("apply", "USE|APPLY CREDIT|BALANCE", f"AMT ALL REST AGAINST FROM OFF {TARGET}"),
+    Pattern("apply", "APPLY AMT", f"ALL AGAINST FROM {TARGET}"),
+    Pattern("apply", "PUT|TAKE CREDIT|BALANCE AGAINST", f"AMT ALL REST FROM {TARGET}"),
+    Pattern("apply", "TAKE CREDIT", f"AMT ALL REST {TARGET}"),
+    Pattern("apply", "TAKE OFF WITH CREDIT", f"AMT ALL {TARGET}"),
+    Pattern("apply", "DEDUCT|TAKE CREDIT FROM|OFF INVOICE|INV", f"AMT ALL {TARGET}"),
+    Pattern("apply", "MOVE CREDIT TO INVOICE|INV|PER", f"AMT ALL BALANCE FROM {TARGET}"),
+    # -- refunds
+    Pattern("refund", "REFUND", f"CREATE GIVE DO SEND AMT ALL PAYMENT CARD FROM CHARGE {TARGET} {WHY}"),
+    Pattern("refund", "GIVE|SEND|PUT|CREATE BACK", f"AMT ALL PAYMENT CARD {TARGET} {WHY}"),
+    # -- charges
+    Pattern(
+        "retry", "RETRY CHARGE|PAYMENT|CARD|INVOICE|INV|PER|REFUSED", f"CHARGE DEBIT CARD PAYMENT REFUSED FROM ALL AMT {TARGET}"
+    ),
+    Pattern("retry", "CHARGE RETRY|REFUSED", f"CARD REFUSED DO ALL {TARGET}"),
+    Pattern("charge", "CHARGE REST", f"ALL AMT CARD FROM {TARGET}"),
+    Pattern("charge", "CHARGE BALANCE", f"ALL CARD {TARGET}"),
+    Pattern("charge", "CHARGE", f"DO CREATE AMT ALL CARD PAYMENT FROM {TARGET}"),
+    Pattern("charge", "DEBIT", f"REST AMT ALL CARD FROM {TARGET}"),
+    Pattern("charge", "TAKE|PUT|BILL|SEND REST CARD", f"ALL AMT FROM OFF {TARGET}"),
+    Pattern("charge", "TAKE AMT CARD FROM|OFF", f"ALL {TARGET}"),
+    Pattern("charge", "BILL AMT CARD", f"ALL {TARGET}"),
+    Pattern("charge", "BILL REST|CARD", f"ALL {TARGET}"),
+    # -- invoices
+    Pattern("replace", "REPLACE", f"NEW AMT TEXT CREATE INSTEAD {TARGET} {WHY}"),
+    Pattern("reissue", "REISSUE", f"NEW AMT TEXT ITEM INSTEAD ALL {TARGET} {WHY}"),
+    Pattern("again", "CREATE|BILL RETRY|INSTEAD", f"NEW AMT TEXT ITEM {TARGET}"),
+    Pattern("reissue", "CREATE NEW", "AMT TEXT ITEM PER TO"),
+    Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT|LATEST", f"CANCEL ALL FROM {TARGET} {WHY}"),
+    Pattern("void", "VOID", f"IT THEM {WHY}"),
+    Pattern("create", "CREATE|GIVE|SEND INVOICE", f"AMT NEW EACH TEXT ITEM ALL FROM {TARGET}"),
+    Pattern("create", "ADD INVOICE", "AMT NEW TEXT ITEM PER"),
+    Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL FROM {TARGET}"),
+    Pattern("create", "CREATE"),  # and what comes next: "create and charge an invoice"
+    Pattern("create", "INVOICE PER AMT", "EACH TEXT ITEM NEW THEM TO"),
+    # -- questions
+    Pattern("last_actions", "DONE", f"IN LAST {ASKED}"),
+    Pattern(
+        "refund_status", "REFUND STATUS|THROUGH|ASKING|SHOW", f"{ASKED} THROUGH CARD PAID REFUSED PAYMENT FROM AMT OFF {TARGET}"
+    ),
+    Pattern(
+        "charge_status",
+        "CHARGE|DEBIT STATUS|THROUGH|ASKING|SHOW|REFUSED",
+        f"{ASKED} THROUGH CARD PAID REFUSED PAYMENT FROM {TARGET}",
+    ),
+    Pattern("charge_status", "CARD|PAYMENT THROUGH|REFUSED|STATUS", f"{ASKED} CHARGE STATUS THROUGH REFUSED FROM {TARGET}"),
+    Pattern("open_invoices", "OWE|OPEN SHOW|ASKING", f"{ASKED} INVOICE OWE CHARGE PAYMENT AMT OPEN"),
+    Pattern("open_invoices", "OPEN INVOICE", ASKED),
+    Pattern("open_invoices", "REST ASKING|SHOW", ASKED),
+    Pattern("invoice_status", "REST PER|INV|INVOICE", f"{ASKED} {TARGET}"),
+    Pattern("open_invoices", "SHOW|ASKING INVOICE", f"{ASKED} DRAFT"),
+    Pattern("invoice_status", "STATUS|PAID|SHOW|ASKING INVOICE|INV|PER", f"{ASKED} THROUGH PAID OPEN REFUSED {TARGET}"),
+    Pattern("invoice_status", "INV", "IT"),
+    Pattern("payments", "PAYMENT|PAID", f"{ASKED} CARD {TARGET}"),
+    Pattern("payments", "PAYMENT ASKING", f"{ASKED} CREATE CARD {TARGET}"),
+    Pattern("balance", "BALANCE", f"{ASKED} CREDIT ACCOUNT REST"),
+    Pattern("balance", "CREDIT SHOW|ASKING", f"{ASKED} ACCOUNT BALANCE REST"),
+    Pattern("look_up", "SHOW|ACCOUNT|ASKING THEM|ACCOUNT", f"{ASKED} STATUS ACCOUNT"),
+    Pattern("look_up", "CARD ASKING|SHOW", ASKED),
+    Pattern("look_up", "SHOW ALL", f"{ASKED} ACCOUNT"),
+)
