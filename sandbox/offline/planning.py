@@ -178,7 +178,7 @@ def _gives_credit(plan: Plan, position: int) -> bool:
 def _refundable(plan: Plan, reference: Reference) -> Amount:
     found = plan.looked_up().payment(reference)
     if found is None:
-        raise Impossible(f"There is no payment left to refund for {words(reference)}.")
+        raise Impossible(f"I see no payment left to refund for {words(reference)}.")
     if found.under_way:
         raise Impossible(f"A refund of {words(reference)} is under way already.")
     return plan.amount(found.refundable)
