@@ -14,6 +14,7 @@ from urllib.parse import quote
 import psycopg
 
 from sandbox.servers import CannotStart, accounts, identities, locks, wheels
+from sandbox.servers.lasting import Lasting
 
 SUPERUSER = "postgres"
 SOCKET = ".s.PGSQL.5432"
@@ -41,7 +42,7 @@ class Server:
         self.log = log or self.data.with_name(self.data.name + ".log")
         self.settings = SETTINGS | dict(settings or {})
         self.account = accounts.for_servers()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Lasting | None = None
 
     def start(self, *, seconds: float = 60) -> None:
         """Make the cluster if there is none, and return when the server answers; raises CannotStart."""
@@ -160,7 +161,7 @@ class Server:
         seen = self.log.stat().st_size if self.log.exists() else 0
         options = [word for name, value in self._options().items() for word in ("-c", f"{name}={value}")]
         with open(self.log, "ab") as log:
-            self._child = subprocess.Popen(
+            self._child = Lasting(
                 [programs / "postgres", "-D", self._cluster(), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env=environment(), start_new_session=True,
                 **self.account.arguments(),

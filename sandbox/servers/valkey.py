@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sandbox.servers import CannotStart, accounts, identities, locks, wheels
+from sandbox.servers.lasting import Lasting
 
 
 class Server:
@@ -18,7 +19,7 @@ class Server:
     def __init__(self, *, data: Path, log: Path | None = None) -> None:
         self.data = data.expanduser().absolute()
         self.log = log or self.data.with_name(self.data.name + ".log")
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: Lasting | None = None
 
     def start(self, *, seconds: float = 30) -> None:
         """Return when the server answers; raises CannotStart."""
@@ -81,7 +82,7 @@ class Server:
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with open(self.log, "ab") as log:
-            self._child = subprocess.Popen(
+            self._child = Lasting(
                 [str(wheels.valkey()), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True
             )
 
