@@ -31,10 +31,8 @@ def superuser() -> Iterator[Connection]:
 
 
 @pytest.fixture
-def database(superuser: Connection) -> Iterator[None]:
-    """Give the test an empty database, and empty it afterwards."""
-    databases.empty(superuser)
-    yield
+def database(superuser: Connection) -> None:
+    """Give the test an empty database."""
     databases.empty(superuser)
 
 
