@@ -48,10 +48,10 @@ WHERE id = %(id)s AND state = ANY(%(sources)s) AND (%(token)s::uuid IS NULL OR l
 RETURNING *
 """
 RECORD = """
-INSERT INTO public.outbox_delivery (message_id, lease_token, step, outcome, http_status, request_id, provider_id, provider_status,
-    replayed, stale, error, duration_ms)
-VALUES (%(message)s, %(token)s, %(step)s, %(outcome)s, %(http_status)s, %(request_id)s, %(provider_id)s, %(provider_status)s,
-    %(replayed)s, %(stale)s, %(error)s, %(duration_ms)s)
+INSERT INTO public.outbox_delivery (started_at, message_id, lease_token, step, outcome, http_status, request_id, provider_id,
+    provider_status, replayed, stale, error, duration_ms)
+VALUES (clock_timestamp() - make_interval(secs => %(duration_ms)s / 1000.0), %(message)s, %(token)s, %(step)s, %(outcome)s,
+    %(http_status)s, %(request_id)s, %(provider_id)s, %(provider_status)s, %(replayed)s, %(stale)s, %(error)s, %(duration_ms)s)
 """
 
 

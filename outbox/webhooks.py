@@ -110,8 +110,18 @@ def _process(pool: Pool, event: Row) -> str | None:
     if message["provider_id"] not in (None, event["object_id"]):
         return "another object"  # such as one whose creation got no answer and was replaced
     if message["state"] in transitions.FINAL:
-        return f"already {message['state']}"
+        return _compared(message, event)
     return _adopt(pool, message, event)
+
+
+def _compared(message: Row, event: Row) -> str:
+    """Return how an event fits what was settled before; one that contradicts it is reported, and changes nothing."""
+    status = event["payload"]["data"]["object"].get("status")
+    moved = message["state"] == "succeeded"
+    if status in (("failed", "canceled") if moved else ("succeeded",)):
+        log.error("outbox.webhook.contradicts", message=message["id"], event_id=event["event_id"], state=message["state"])
+        return f"contradicts: {message['state']} here, {status} there"
+    return f"already {message['state']}"
 
 
 def _message(conn: Connection[Any], event: Row) -> Row | None:

@@ -133,15 +133,15 @@ def test_it_shows_text_of_the_provider_as_text(desk: Desk, admin: Client) -> Non
     assert "<script>x" not in text and "<b>no" not in text
 
 
-@pytest.mark.parametrize("state", Message.State.values)
-def test_it_offers_what_the_state_allows(desk: Desk, admin: Client, state: str) -> None:
-    message = desk.charge()
-    desk.put(message, state)
+def test_it_offers_what_the_state_allows(desk: Desk, admin: Client) -> None:
+    for state in Message.State.values:
+        message = desk.charge()
+        desk.put(message, state)
 
-    text = admin.get(f"/outbox/{message['id']}/").content.decode()
+        text = admin.get(f"/outbox/{message['id']}/").content.decode()
 
-    assert ("Withdraw M-" in text) == (state in ("ready", "leased"))
-    assert ("Try again M-" in text) == (state == "dead")
+        assert ("Withdraw M-" in text) == (state in ("ready", "leased")), state
+        assert ("Try again M-" in text) == (state == "dead"), state
 
 
 def test_it_records_a_request_and_rings(desk: Desk, admin: Client) -> None:
@@ -163,14 +163,14 @@ def test_it_records_a_request_and_rings(desk: Desk, admin: Client) -> None:
     assert "Withdrawn" in text and "admin1: asked to withdraw it" in text
 
 
-@pytest.mark.parametrize(("reason", "status"), [("", 422), ("   ", 422), ("x" * 501, 422)])
-def test_it_wants_a_reason(desk: Desk, admin: Client, reason: str, status: int) -> None:
+def test_it_wants_a_reason(desk: Desk, admin: Client) -> None:
     message = desk.charge()
 
-    response = admin.post(f"/outbox/{message['id']}/cancel/", {"reason": reason})
+    for reason in ("", "   ", "x" * 501):
+        response = admin.post(f"/outbox/{message['id']}/cancel/", {"reason": reason})
 
-    assert response.status_code == status
-    assert "Nothing was asked." in response.content.decode()
+        assert response.status_code == 422
+        assert "Nothing was asked." in response.content.decode()
 
 
 def test_it_says_when_it_came_too_late(desk: Desk, admin: Client) -> None:
