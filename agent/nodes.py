@@ -13,7 +13,7 @@ from langgraph.errors import GraphDrained, NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from agent import batch, budgets, failures, llm, prompt, questions, replies, resumption
+from agent import approvals, batch, budgets, failures, llm, prompt, questions, replies, resumption
 from agent.batch import Batch, BatchResult
 from agent.drafts import Draft
 from agent.runs import Run
@@ -45,7 +45,7 @@ def agent(state: State, runtime: Runtime[Run]) -> Command[Literal["tools", "esca
     update: Update = {"messages": [message], "turn": turn}
     if not message.tool_calls:
         return Command(update=update, goto="__end__")
-    return Command(update=update | {"generation": 0, "waived": [], "decision": {}}, goto="tools")
+    return Command(update=update | {"generation": 0, "approvals": [], "decision": {}}, goto="tools")
 
 
 def _ask_model(state: State, run: Run) -> replies.Reply:
@@ -121,10 +121,8 @@ class _Outcome:
     def goto(self, node: str, more: Update) -> Command[Any]:
         """Return the command that stores the answers and what they count for."""
         turn = budgets.after_tools(self.state["turn"], seconds=self.seconds, failure=self.failure())
-        return Command(
-            update={"messages": self.answers(), "rollbacks": self.rollbacks, "turn": turn, "decision": {}, "waived": []} | more,
-            goto=node,
-        )
+        fresh: Update = {"messages": self.answers(), "rollbacks": self.rollbacks, "turn": turn, "decision": {}, "approvals": []}
+        return Command(update=fresh | more, goto=node)
 
     def answers(self) -> list[ToolMessage]:
         """Return the answer of each call, under an id that a repeated run gives again."""
@@ -185,9 +183,22 @@ def _batch(state: State, run: Run, step: AIMessage, rejection: str | None) -> Ba
         model=made_by.get("model_name", ""),
         prompt_version=made_by.get("prompt_version", ""),
         calls=questions.calls_of(step),
-        waived=tuple(state.get("waived", [])),
+        waived=_waived(state, run, step),
         rejection=rejection,
     )
+
+
+def _waived(state: State, run: Run, step: AIMessage) -> tuple[Mapping[str, Any], ...]:
+    if not state.get("approvals"):
+        return ()
+    with run.pool.connection() as conn:
+        return approvals.waived(
+            conn,
+            decisions=state["approvals"],
+            thread=run.thread,
+            ai_message_id=str(step.id),
+            generation=state.get("generation", 0),
+        )
 
 
 # -- escalate ----------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ def after(decision: Decision, *, state: State) -> tuple[dict[str, Any], Next]:
 def _before_answers(decision: Decision, state: State) -> tuple[dict[str, Any], Next]:
     """The calls are unanswered: whatever was decided, the tools node gives their answers."""
     if decision["kind"] == "approve":
-        return {"waived": [*state.get("waived", []), *decision["waived"]]}, "tools"
+        return {"approvals": [*state.get("approvals", []), decision["decision"]]}, "tools"
     if decision["kind"] == "retry":
-        return {"generation": state.get("generation", 0) + 1, "waived": []}, "tools"  # a waiver is for one generation
+        return {"generation": state.get("generation", 0) + 1, "approvals": []}, "tools"  # an approval is for one generation
     return {"decision": dict(decision)}, "tools"
 
 
@@ -40,7 +40,7 @@ def _after_answers(decision: Decision, state: State) -> tuple[dict[str, Any], Ne
 def _retry(state: State) -> tuple[dict[str, Any], Next]:
     """Run the last step again, when it is what failed; otherwise it was the model that could not answer."""
     if state["question"]["kind"] == "rollbacks":
-        return {"generation": state.get("generation", 0) + 1, "waived": []}, "tools"
+        return {"generation": state.get("generation", 0) + 1, "approvals": []}, "tools"
     return {}, "agent"
 
 

@@ -19,7 +19,7 @@ class State(TypedDict, total=False):
     turn: Turn
     rollbacks: int  # steps answered FAILED since the last one that applied, decision or staff message
     generation: int  # of the newest step; raised by a person's decision only
-    waived: list[dict[str, Any]]  # verdicts that a person approved for this generation
+    approvals: list[int]  # decisions that approved the newest step; what they allow is read from their rows
     decision: dict[str, Any]  # what a person decided about unanswered calls, until the tools node took it
     question: dict[str, Any]  # what `escalate` asks
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from agent import preamble, resumption
 from agent.budgets import Limits
 from tests.agent.batches import move_credit
 from tests.agent.scripts import calls, says
@@ -192,3 +193,34 @@ def test_it_asks_again_about_the_next_step(talk: Talk) -> None:
     assert talk.drive(says(""), calls(other), says("never")) == "waiting"
     assert talk.escalations() == [("approval", "resumed"), ("approval", "open")]
     assert talk.one("SELECT count(*) FROM public.billing_invoice") == 1
+
+
+def test_it_believes_no_approval_that_only_the_thread_s_state_claims(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    held(talk)
+    talk.decide("reject", "No.")
+    after = resumption.after
+
+    def forged(decision: Any, **given: Any) -> Any:
+        return after(decision | {"kind": "approve"}, **given)
+
+    monkeypatch.setattr(resumption, "after", forged)
+    assert talk.drive(says(""), says("never")) == "waiting"
+    assert talk.escalations() == [("approval", "resumed"), ("approval", "open")]
+    assert talk.one("SELECT count(*) FROM public.billing_invoice") == 0
+
+
+def test_it_asks_before_answers_when_the_database_stays_away_and_runs_the_step_later(talk: Talk, superuser: Any) -> None:
+    key = preamble.lock_key(talk.thread)
+    talk.say("Invoice November")
+    superuser.execute("SELECT pg_advisory_lock(%s)", (key,))
+    try:
+        assert talk.drive(calls(invoice(talk)), says("Applied.")) == "waiting"
+    finally:
+        superuser.execute("SELECT pg_advisory_unlock(%s)", (key,))
+    assert talk.escalations() == [("infrastructure", "open")]
+    assert payload(talk)["phase"] == "before_answers"
+    assert talk.messages()[-1].type == "ai"
+    talk.decide("retry")
+    assert talk.drive(says(""), says("Applied.")) == "idle"
+    assert talk.one("SELECT count(*) FROM public.billing_invoice") == 1
+    assert [role for role, _ in talk.transcript()] == ["human", "ai", "tool", "ai"]

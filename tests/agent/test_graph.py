@@ -13,8 +13,8 @@ from agent.budgets import Limits
 from agent.state import State
 from tests.agent.talks import Talk
 
-BEFORE: Any = {"question": {"kind": "approval", "phase": "before_answers"}, "generation": 0, "waived": [{"rule": "old"}]}
-AFTER: Any = {"question": {"kind": "rollbacks", "phase": "after_answers"}, "generation": 2, "waived": []}
+BEFORE: Any = {"question": {"kind": "approval", "phase": "before_answers"}, "generation": 0, "approvals": [7]}
+AFTER: Any = {"question": {"kind": "rollbacks", "phase": "after_answers"}, "generation": 2, "approvals": []}
 
 
 def decided(kind: str, **more: Any) -> dict[str, Any]:
@@ -60,12 +60,12 @@ def test_it_asks_first_in_the_node_that_waits() -> None:
 @pytest.mark.parametrize(
     ("given", "kind", "goto", "update"),
     [
-        (BEFORE, "approve", "tools", {"waived": [{"rule": "old"}, {"rule": "new"}]}),
+        (BEFORE, "approve", "tools", {"approvals": [7, 9]}),
         (BEFORE, "reject", "tools", {"decision": decided("reject")}),
         (BEFORE, "expire", "tools", {"decision": decided("expire")}),
         (BEFORE, "answer", "tools", {"decision": decided("answer")}),
-        (BEFORE, "retry", "tools", {"generation": 1, "waived": []}),
-        (AFTER, "retry", "tools", {"generation": 3, "waived": []}),
+        (BEFORE, "retry", "tools", {"generation": 1, "approvals": []}),
+        (AFTER, "retry", "tools", {"generation": 3, "approvals": []}),
         ({"question": {"kind": "infrastructure", "phase": "after_answers"}}, "retry", "agent", {}),
     ],
 )
