@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,10 +26,11 @@ WORKER = ["worker", "-P", "threads", "-c", "8", "-Q", "outbox", "--without-gossi
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
     """Run a broker of our own: the tests' own may be heard by others."""
-    server = valkey.Server(data=databases.BASE / "var" / "tests" / f"broker-{os.getpid()}")
-    server.start()
-    yield server.url()
-    server.stop()
+    with tempfile.TemporaryDirectory(prefix="backstop-broker-") as folder:
+        server = valkey.Server(data=Path(folder) / "valkey")
+        server.start()
+        yield server.url()
+        server.stop()
 
 
 @pytest.fixture
