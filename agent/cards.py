@@ -275,7 +275,7 @@ def _told_line(call: Mapping[str, Any], seen: Any, attempt: Evidence) -> Line:
 def _limit(attempt: Evidence, index: int) -> str:
     """Return what the rule that held a call measured and allows, with the rule's name and version."""
     verdicts = (attempt.outcome.problems if attempt.outcome else None) or []
-    found = next((verdict for verdict in verdicts if verdict.get("call_index") == index), {})
+    found: Mapping[str, Any] = next((verdict for verdict in verdicts if verdict.get("call_index") == index), {})
     version = f"v{found['version']}" if found.get("version") else "by default"
     rule = f"{str(found.get('rule', '')).replace('_', ' ')}, {version}"
     if found.get("measured") is None or found.get("allowed") is None or not found.get("currency"):

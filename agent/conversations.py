@@ -16,6 +16,7 @@ from ledger.models import Attempt, AttemptOutcome, Execution
 from outbox.models import Message
 
 MOST_ENTRIES = 300  # newest entries of the transcript that a page shows unless asked for all
+MOST_QUESTIONS = 5
 Key = tuple[str, int]  # AI message id and call index
 
 
@@ -85,6 +86,11 @@ def read(conversation: Conversation, *, everything: bool = False) -> Rows:
         subject=people.subject_names([conversation.subject]).get(conversation.subject, f"Customer {conversation.subject}"),
         cut=cut,
     )
+
+
+def questions(subject: int) -> list[Escalation]:
+    """Return the newest questions about a customer that were put to a person, in any conversation."""
+    return list(Escalation.objects.filter(subject=subject).select_related("decision").order_by("-id")[:MOST_QUESTIONS])
 
 
 def newest(thread: UUID) -> int:

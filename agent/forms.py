@@ -42,7 +42,7 @@ class TextField(forms.CharField):
 
     def __init__(self) -> None:
         super().__init__(strip=False, required=False)
-        self.validators = []  # clean_text says it better
+        self.validators: list[Any] = []  # clean_text says it better
 
     def clean(self, value: object) -> str:
         """Return the checked text."""

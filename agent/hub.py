@@ -73,6 +73,7 @@ class Hub:
         self.wake = asyncio.Event()
         self.closing = asyncio.Event()
         self.hears = False
+        self.tried = asyncio.Event()  # to reach the broker, with or without success
         self.tasks: list[asyncio.Task[None]] = []
         self.pubsub: Any = None
 
@@ -84,6 +85,7 @@ class Hub:
         watch.listeners.add(listener)
         self._start()
         try:
+            await self.tried.wait()
             await self._subscribe(thread)
             await self._catch_up(thread, watch, listener, after=after)
             yield listener
@@ -104,8 +106,9 @@ class Hub:
         watch.seq = max(watch.seq, seq)
         if after is not None and seq > after:
             listener.events["feed"] = seq
-        listener.seq = seq
-        listener.draft = draft or None
+        listener.seq = max(listener.seq, seq)
+        if draft and listener.draft is None:  # what was heard meanwhile is newer than the row
+            listener.draft = draft
         if listener.events or listener.draft:
             listener.ring.set()
 
@@ -127,6 +130,7 @@ class Hub:
         for task in self.tasks:
             task.cancel()
         self.tasks, self.hears, self.pubsub = [], False, None
+        self.tried.clear()
 
     def _give(self, thread: UUID, *, kind: str = "", seq: int = 0, draft: str | None = None) -> None:
         """Hand something to every listener of a thread that does not have it yet."""
@@ -151,7 +155,7 @@ class Hub:
             except (redis.RedisError, OSError) as error:
                 log.warning("agent.hub.deaf", error=type(error).__name__)
             finally:
-                self.hears, self.pubsub = False, None
+                self.tried.set()
                 await client.aclose()
             self.wake.set()
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -160,13 +164,21 @@ class Hub:
         async with client.pubsub(ignore_subscribe_messages=True) as pubsub:
             await pubsub.subscribe(IDLE_CHANNEL)
             self.pubsub, self.hears = pubsub, True  # from here on, newcomers subscribe themselves
-            if self.watches:
-                await pubsub.subscribe(*(events.channel(thread) for thread in self.watches))
-            self.wake.set()  # whatever was said before is in the rows
-            while True:
-                message = await pubsub.get_message(timeout=5.0)
-                if message is not None:
-                    self._heard(message["channel"], message["data"])
+            self.tried.set()
+            try:
+                await self._listen_to(pubsub)
+            finally:
+                if self.pubsub is pubsub:  # not the one of tasks that were started since
+                    self.pubsub, self.hears = None, False
+
+    async def _listen_to(self, pubsub: Any) -> None:
+        if self.watches:
+            await pubsub.subscribe(*(events.channel(thread) for thread in self.watches))
+        self.wake.set()  # whatever was said before is in the rows
+        while True:
+            message = await pubsub.get_message(timeout=5.0)
+            if message is not None:
+                self._heard(message["channel"], message["data"])
 
     def _heard(self, channel: bytes, data: bytes) -> None:
         try:

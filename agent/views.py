@@ -179,6 +179,7 @@ def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
         "queue": rows.queued[1:] if stands.starting else rows.queued,
         "items": feeds.feed(rows, live=stands.can_stop or stands.words.startswith("Stopping"), shown=shown),
         "new_id": uuid.uuid4(),
+        "questions": reading.questions(row.subject),
         **wiring.plugged("BACKSTOP_SUBJECTS").panel(row.subject),
     }
 

@@ -77,17 +77,20 @@ let lost = null;
 let hiddenSince = null;
 
 function live(on) {
-  clearTimeout(lost);
   byId("live").hidden = !on;
   if (on) {
+    clearTimeout(lost);
+    lost = null;
     byId("lost").hidden = true;
-    return;
+  } else if (!lost) {
+    const since = new Date().toLocaleTimeString();
+    lost = setTimeout(() => notLive(since), 3000); // a reconnect within a moment is nobody's concern
   }
-  const since = new Date();
-  lost = setTimeout(() => {
-    byId("lost").hidden = false;
-    byId("lost").querySelector("time").textContent = since.toLocaleTimeString();
-  }, 3000);
+}
+
+function notLive(since) {
+  byId("lost").hidden = false;
+  byId("lost").querySelector("time").textContent = since;
 }
 
 function listen() {

@@ -294,9 +294,9 @@ def test_it_shows_the_newest_stretch_of_a_long_talk_and_all_of_it_on_request(sce
             (scene.desk.thread,),
         )
     short, long = (support.get(page(scene, then)).content.decode() for then in ("", "?all"))
-    assert '<p class="said">the very first' not in short
+    assert '<p class="words">the very first' not in short
     assert "Show everything before" in short
-    assert '<p class="said">the very first' in long
+    assert '<p class="words">the very first' in long
 
 
 # -- limits ------------------------------------------------------------------------------------------
