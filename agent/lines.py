@@ -1,0 +1,103 @@
+"""The lines of a batch card: one call each, with its sentence, what became of it, and why. Pure functions over rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ledger import sentences
+from ledger.evidence import Evidence
+from ledger.marks import CALLS, Mark
+from ledger.models import Execution
+from outbox.fates import Fate, fate
+from outbox.models import Message
+
+Call = Mapping[str, Any]  # {"index", "id", "tool", "arguments"}
+GONE = frozenset({"undone", "never_ran", "rejected"})  # struck through: not what the database says
+PREFIXES = ("FAILED: ", "REJECTED: ", "ASKED: ", "NOT APPLIED: ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One call of a card."""
+
+    number: int
+    sentence: str
+    mark: Mark
+    gone: bool = False
+    why: str = ""  # the reason of a failure, as the model read it
+    note: str = ""  # what to know otherwise
+    limit: str = ""  # what a rule measured and allows
+    next_check_at: datetime | None = None
+    fates: tuple[Fate, ...] = ()
+
+
+def asked(calls: Sequence[Call], *, mark: Mark, gone: bool = False) -> tuple[Line, ...]:
+    """Return what the calls ask for, all under one mark."""
+    return tuple(Line(number=call["index"] + 1, sentence=_proposed(call), mark=mark, gone=gone) for call in calls)
+
+
+def applied(call: Call, *, execution: Execution | None, effects: Sequence[Message]) -> Line:
+    """Return what an applied call did, and where its external effects stand."""
+    fates = tuple(fate(message) for message in effects)
+    last = fates[-1] if fates else None
+    return Line(
+        number=call["index"] + 1,
+        sentence=_done(execution) if execution else _proposed(call),
+        mark=Mark(state=last.state, icon=last.icon, word=last.word) if last else CALLS["applied"],
+        fates=fates,
+        note=last.note if last else "",
+        next_check_at=last.next_check_at if last else None,
+    )
+
+
+def told(calls: Sequence[Call], *, attempt: Evidence) -> tuple[Line, ...]:
+    """Return the calls of an attempt that was not applied, with the reason where it belongs."""
+    seen = {call.index: call for call in attempt.calls}
+    return tuple(_told(call, seen.get(call["index"]), attempt) for call in calls)
+
+
+def never_ran(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Return the same calls, decided against."""
+    return tuple(replace(line, mark=CALLS["never_ran"], gone=True, why="", note="", limit="") for line in lines)
+
+
+def bare(told: str) -> str:
+    """Return what the model was told about a call, without the word that begins it and what only the model needs."""
+    for prefix in PREFIXES:
+        told = told.removeprefix(prefix)
+    return told.partition(" Nothing of this step")[0]
+
+
+def _told(call: Call, seen: Any, attempt: Evidence) -> Line:
+    key = seen.fate if seen else "never_ran"
+    mark = {"invalid": CALLS["failed"], "waits": replace(CALLS["waits"], icon="clock")}.get(key, CALLS[key])
+    return Line(
+        number=call["index"] + 1,
+        sentence=_proposed(call),
+        mark=mark,
+        gone=key in GONE,
+        why=(bare(seen.told) or seen.reason) if key in ("failed", "invalid") else "",
+        note=seen.reason if key == "held" else "",
+        limit=_limit(attempt, call["index"]) if key == "held" else "",
+    )
+
+
+def _limit(attempt: Evidence, index: int) -> str:
+    """Return what the rule that held a call measured and allows, with the rule's name and version."""
+    verdicts = (attempt.outcome.problems if attempt.outcome else None) or []
+    found: Mapping[str, Any] = next((verdict for verdict in verdicts if verdict.get("call_index") == index), {})
+    version = f"v{found['version']}" if found.get("version") else "by default"
+    rule = f"{str(found.get('rule', '')).replace('_', ' ')}, {version}"
+    if found.get("measured") is None or found.get("allowed") is None or not found.get("currency"):
+        return f"({rule})" if found else ""
+    measured, allowed = (sentences.money(found[key], found["currency"]) for key in ("measured", "allowed"))
+    return f"{measured} asked, {allowed} allowed ({rule})"
+
+
+def _proposed(call: Call) -> str:
+    return sentences.proposed(tool=call.get("tool") or "A call without a name", arguments=call.get("arguments"))
+
+
+def _done(row: Execution) -> str:
+    return sentences.applied(tool=row.tool, arguments=row.arguments, result=row.result)
