@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from playwright._impl._driver import compute_driver_executable
+
 VARIABLE = "BACKSTOP_CHROMIUM"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 MACOS = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -43,11 +45,21 @@ class Chromium:
 
 def provide() -> Chromium:
     """Return a Chromium, installing one if need be; exits with one sentence when there is no way."""
+    check_driver()
     steps: tuple[Callable[[], Chromium | None], ...] = (named, installed, unpacked, from_apt, from_npm)
     for step in steps:
         if found := step():
             return found
     raise SystemExit(HINT)
+
+
+def check_driver() -> None:
+    """See that Playwright's own program runs; a bare Debian lacks a library of it."""
+    driver = compute_driver_executable()[0]
+    if not ran(driver, "--version") and not (may_use_apt() and apt("libatomic1") and ran(driver, "--version")):
+        raise SystemExit(
+            "Playwright's driver does not run for the browser tests: install the library that it names, such as libatomic1."
+        )
 
 
 def named() -> Chromium | None:
@@ -76,13 +88,17 @@ def unpacked() -> Chromium | None:
 
 def from_apt() -> Chromium | None:
     """Install Debian's, which only root may."""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
-        return None
-    done = (
-        ran("apt-get", "update", "-q")
-        and ran("apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium-headless-shell")
-    ) or ran("apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium")
-    return installed() if done else None
+    return installed() if may_use_apt() and (apt("chromium-headless-shell") or apt("chromium")) else None
+
+
+def may_use_apt() -> bool:
+    """Say whether this process may install a package of Debian's."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt(package: str) -> bool:
+    """Install a package of Debian's and say whether that worked."""
+    return ran("apt-get", "update", "-q") and ran("apt-get", "install", "-y", "-q", "--no-install-recommends", package)
 
 
 def from_npm() -> Chromium | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sandbox.servers import CannotStart, accounts, identities, postgres, valkey
-from sandbox.supervisor import children, databases, instances, parts, steps
+from sandbox.supervisor import brokers, children, databases, instances, parts, steps
 from sandbox.supervisor.children import Child
 from sandbox.supervisor.parts import Part
 from sandbox.supervisor.preparation import Preparation
@@ -106,10 +106,12 @@ class Supervisor:
             self._start_child(parts.stripe(data=self.data, content=self.content))
 
     def _start_broker(self) -> None:
-        if not self.wish.real("REDIS_URL"):
+        if given := self.wish.real("REDIS_URL"):
+            brokers.check(given)
+        else:
             self.valkey = valkey.Server(data=self.data / "valkey", log=self.logs / "valkey.log")
             self.valkey.start()
-        self.content["broker"] = self.valkey.url() if self.valkey else self.wish.real("REDIS_URL")
+        self.content["broker"] = self.valkey.url() if self.valkey else given
 
     def _start_database(self) -> None:
         if given := self.wish.real("DATABASE_URL"):

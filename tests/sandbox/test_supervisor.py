@@ -217,8 +217,13 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path) -> None:
 
 def test_a_database_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     url = f"postgresql://admin@127.0.0.1:{instances.free_port()}/ours"
-    sentence = refused("--data", str(tmp_path / "instance"), "--port", "0", DATABASE_URL=url, REDIS_URL="redis://127.0.0.1:1/0")
+    sentence = refused("--data", str(tmp_path / "instance"), "--port", "0", DATABASE_URL=url)
     assert "The PostgreSQL of DATABASE_URL does not answer" in sentence
+
+
+def test_a_broker_that_does_not_answer_is_refused(tmp_path: Path) -> None:
+    sentence = refused("--data", str(tmp_path / "instance"), "--port", "0", REDIS_URL="redis://127.0.0.1:1/0")
+    assert "The broker of REDIS_URL does not answer" in sentence
 
 
 def test_a_role_that_may_not_make_logins_is_refused(real: dict[str, str], tmp_path: Path) -> None:
