@@ -9,9 +9,9 @@ PRODUCTION := BACKSTOP_ENV=production DJANGO_SECRET_KEY=$$($(BIN)/python -c 'imp
 
 .PHONY: up install test lint format
 
-# Start everything on embedded defaults; Ctrl-C stops it.
+# Start everything on embedded defaults; Ctrl-C stops it. ARGS="--port 9000 --data DIR" says otherwise.
 up: install
-	@$(BIN)/python manage.py up
+	@$(BIN)/python manage.py up $(ARGS)
 
 install: .venv/made
 
