@@ -9,8 +9,9 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemM
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
-from agent.cards import Card, Line
+from agent.cards import Card
 from agent.feeds import Item, Part
+from agent.lines import Line
 from ledger import sentences
 from ledger.marks import CALLS, Mark
 from sandbox.offline.model import OfflineModel

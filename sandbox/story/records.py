@@ -7,8 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.cards import Card, Line
+from agent.cards import Card
 from agent.feeds import Item, Part
+from agent.lines import Line
 from ledger.marks import Mark
 from sandbox.story.script import Counts, Telling
 
