@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from ledger import wiring
 
 register = template.Library()
+FOR_THE_MODEL = re.compile(r" \(\d+ minor units\)")
 AMOUNT = re.compile(r"((?:[€$£¥₹₩]|\b[A-Z]{3} )\d[\d,]*(?:\.\d+)?)")
 
 
@@ -42,8 +43,8 @@ def initials(name: Any) -> str:
 
 @register.filter
 def strong_amounts(sentence: Any) -> SafeString:
-    """Return a sentence, escaped, with its amounts in bold type."""
-    parts = AMOUNT.split(str(sentence))
+    """Return a sentence, escaped, with its amounts in bold type and without the repetition that only the model needs."""
+    parts = AMOUNT.split(FOR_THE_MODEL.sub("", str(sentence)))
     return format_html_join(
         "", "{}", ((_strong(part) if AMOUNT.fullmatch(part) else conditional_escape(part),) for part in parts)
     )
