@@ -126,7 +126,7 @@ def test_three_rollbacks_go_to_a_reviewer_whose_answer_finishes_the_work(
 ) -> None:
     conn, staff, reviewer = stack_connect("keeper"), new_page(), new_page()
     login(staff, "support")
-    number = begin(staff, "Dummy Dynamics SARL")
+    number = begin(staff, "Specimen Labs Inc")
     thread, customer = of_conversation(conn, number)
     say(
         staff,
@@ -141,7 +141,7 @@ def test_three_rollbacks_go_to_a_reviewer_whose_answer_finishes_the_work(
     expect(reviewer.locator("main")).to_contain_text("23514")
     expect(reviewer.locator("main")).to_contain_text("billing_credit_balance_not_negative")
     ((balance,),) = rows(conn, "SELECT balance_minor FROM public.billing_credit_account WHERE customer_id = %s", customer)
-    reviewer.fill("#ans", f"Use {balance // 100} euros of credit, that is all they have.")
+    reviewer.fill("#ans", f"Use {balance // 100} dollars of credit, that is all they have.")
     reviewer.get_by_role("button", name="Send answer").click()
 
     expect(staff.locator('article.batch[data-state="applied"]')).to_have_count(1, timeout=SOON)
