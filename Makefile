@@ -25,10 +25,10 @@ install: .venv/made
 	echo "Installing what requirements.txt pins into .venv with $$($$found --version)."; \
 	rm -rf .venv && $$found -m venv .venv && $(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt && touch $@
 
-# Every test, those in a browser included; their PostgreSQL is stopped afterwards.
+# Every test, those in a browser included; their servers are stopped afterwards.
 test: install
 	@$(BIN)/python -m tests.chromium
-	@$(BIN)/python -m pytest; code=$$?; $(BIN)/python -m tests.databases; exit $$code
+	@$(BIN)/python -m pytest; code=$$?; $(BIN)/python -m tests.servers; exit $$code
 
 lint: install
 	$(BIN)/ruff check .

@@ -17,37 +17,9 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from config import logins
-from sandbox.servers import postgres
 
 BASE = Path(__file__).resolve().parent.parent
 PASSWORDS = dict.fromkeys(logins.NAMES, "only-for-tests")
-
-
-def superuser() -> str:
-    """Return a superuser's address: `BACKSTOP_TEST_DATABASE_URL`, else an embedded server under var/tests."""
-    if given := os.environ.get("BACKSTOP_TEST_DATABASE_URL"):
-        return given
-    server = embedded()
-    server.start()
-    return server.superuser_url()
-
-
-def embedded() -> postgres.Server:
-    """Return the server of the tests, whose data nobody needs after a power cut."""
-    return postgres.Server(data=BASE / "var" / "tests" / "postgres", settings=postgres.QUICK)
-
-
-def stop() -> None:
-    """Stop the embedded server, unless other test processes are using it."""
-    server = embedded()
-    if server.postmaster():
-        with psycopg.connect(server.superuser_url()) as conn:
-            used = conn.execute(
-                "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-            )
-            if used.fetchone():
-                return
-        server.stop()
 
 
 def address(*, admin: str, database: str, login: str | None = None) -> str:
@@ -160,7 +132,3 @@ def _restart(conn: "psycopg.Connection[Any]") -> str:
         (list(KEPT),),
     ).fetchall()
     return "SELECT " + ", ".join(f"setval('{name}', 1, false)" for (name,) in found)
-
-
-if __name__ == "__main__":
-    stop()

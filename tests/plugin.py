@@ -5,15 +5,16 @@ import tempfile
 
 import pytest
 
-from tests import databases
+from tests import databases, servers
 
-ADMIN = databases.superuser()
+ADMIN = servers.superuser()
 DATABASE = databases.clone(ADMIN)
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
     "DATABASE_URL": databases.address(admin=ADMIN, database=DATABASE, login="web"),
     "BACKSTOP_LOGIN": "web",
+    "REDIS_URL": servers.broker(),
     "BACKSTOP_DATA": tempfile.mkdtemp(prefix="backstop-test-"),
     "DJANGO_SECRET_KEY": "only-for-tests",
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",  # Playwright's loop runs in the thread of the test

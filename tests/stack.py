@@ -103,9 +103,9 @@ def stack_connect(stack: Stack) -> "Iterator[Callable[[str], psycopg.Connection[
         yield lambda login: opened.enter_context(stack.connect(login))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Return a Chromium."""
+    """Return a Chromium. While it is there, asynchronous views can't be called in this process, so a module ends it."""
     found = chromium.provide()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
