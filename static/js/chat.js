@@ -133,56 +133,83 @@ document.addEventListener("visibilitychange", () => {
 });
 
 // ── Sending ─────────────────────────────────────────────────────────────────────────────────────
+let last = Promise.resolve(); // one request after the other: messages keep the order in which they were written
+
+function post(form, body) {
+  const answer = last.then(() =>
+    fetch(form.getAttribute("action"), { method: "POST", body, headers: { "HX-Request": "true" }, redirect: "manual" }),
+  );
+  last = answer.catch(() => {});
+  return answer;
+}
+
 async function submit(form) {
-  if (form.dataset.sending) return;
-  form.dataset.sending = "1";
+  const message = form.matches(".composer") ? takeMessage(form) : null;
   try {
-    const response = await fetch(form.action, {
-      method: "POST",
-      body: new URLSearchParams(new FormData(form)),
-      headers: { "HX-Request": "true" },
-      redirect: "manual",
-    });
-    if (response.type === "opaqueredirect") ended();
-    else await answered(form, response);
-  } catch {
-    complain(form, "The server could not be reached. Nothing is lost; try again.");
-  } finally {
-    delete form.dataset.sending;
+    const response = await post(form, message?.body ?? new URLSearchParams(new FormData(form)));
+    if (response.type === "opaqueredirect") throw new SessionOver();
+    await answered(form, response, message);
+  } catch (error) {
+    if (message) putBack(form, message);
+    if (error instanceof SessionOver) ended();
+    else complain("The server could not be reached. Nothing is lost; try again.");
   }
 }
 
-async function answered(form, response) {
+class SessionOver extends Error {}
+
+async function answered(form, response, message) {
   const html = await response.text();
   const isChat = html.includes('id="chat"');
-  if (response.ok) accepted(form, html);
-  else if (!isChat) byId("alerts").innerHTML = html;
+  if (response.ok) {
+    byId("alerts").replaceChildren();
+    if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
+    if (message) remember(form);
+  } else if (message) putBack(form, message);
   if (isChat) morph(html);
+  else byId("alerts").innerHTML = html; // one of our own strips: nothing in it comes from people or models
 }
 
-function accepted(form, html) {
-  byId("alerts").replaceChildren();
-  if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
-  if (form.id !== "composer") return;
-  const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("say-id");
-  if (fresh) form.elements.message.value = fresh.value; // the next message is another one
-  form.elements.text.value = "";
-  remember(form);
-  fit(form.elements.text);
-  byId("feed").scrollTop = 0;
-}
-
-function complain(form, sentence) {
-  const place = form.querySelector(".err") ?? byId("say-error");
+function complain(sentence) {
+  const place = byId("say-error");
   if (place) place.textContent = sentence;
 }
 
 document.addEventListener("submit", (event) => {
-  const form = event.target;
-  if (!form.matches("form[data-live]")) return;
+  if (!event.target.matches("form[data-live]")) return;
   event.preventDefault();
-  submit(form);
+  submit(event.target);
 });
+
+// ── A message on its way ────────────────────────────────────────────────────────────────────────
+// Its id goes with it, so that sending it again after a lost answer is the same message. The box is free at once.
+function takeMessage(form) {
+  const body = new URLSearchParams(new FormData(form));
+  const { message, text } = form.elements;
+  const taken = { body, id: message.value, text: text.value };
+  message.value = freshId();
+  text.value = "";
+  fit(text);
+  complain("");
+  byId("feed").scrollTop = 0;
+  return taken;
+}
+
+function putBack(form, taken) {
+  const { message, text } = form.elements;
+  if (!text.value) message.value = taken.id;
+  text.value = text.value ? `${taken.text}\n${text.value}` : taken.text;
+  remember(form);
+  fit(text);
+}
+
+function freshId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16)); // randomUUID is for secure pages only
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
 
 // ── The composer ────────────────────────────────────────────────────────────────────────────────
 function fit(area) {
@@ -192,22 +219,26 @@ function fit(area) {
 
 function remember(form) {
   try {
-    const { value } = form.elements.text;
-    if (value) localStorage.setItem(form.dataset.draft, value);
+    const { message, text } = form.elements;
+    if (text.value) localStorage.setItem(form.dataset.draft, JSON.stringify([message.value, text.value]));
     else localStorage.removeItem(form.dataset.draft);
   } catch {
     // Storage is off or full: the text is in the box all the same.
   }
 }
 
+// A page that was left while its message was on its way does not offer it again once it has arrived.
 function recall(form) {
+  const { message, text } = form.elements;
   try {
-    const area = form.elements.text;
-    if (!area.value) area.value = localStorage.getItem(form.dataset.draft) ?? "";
+    const [id, draft] = JSON.parse(localStorage.getItem(form.dataset.draft)) ?? ["", ""];
+    const arrived = byId(`q-${id}`) || byId(`m-${id}`) || byId(`m-staff:${id}`);
+    if (draft && !text.value && !arrived) [message.value, text.value] = [id, draft];
   } catch {
-    // Storage is off.
+    // Storage is off, or holds what another version wrote.
   }
-  fit(form.elements.text);
+  remember(form);
+  fit(text);
 }
 
 document.addEventListener("input", (event) => {

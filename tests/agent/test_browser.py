@@ -85,8 +85,22 @@ def test_it_sends_a_message_once_however_often_enter_is_hit(visit: Open, scene: 
     page = live(visit())
     page.fill("#say", "Once")
     page.evaluate("for (let i = 0; i < 5; i++) document.getElementById('composer').requestSubmit()")
-    expect(page.locator("#say")).to_have_value("")
+    expect(page.locator("#entries")).to_contain_text("Once")
     assert scene.desk.count("agent_staff_message") == 1
+
+
+def test_it_takes_messages_as_fast_as_they_are_typed(visit: Open, scene: Scene) -> None:
+    page = live(visit())
+    written = [f"message {number}" for number in range(6)]
+    for text in written:
+        page.fill("#say", text)
+        page.press("#say", "Enter")
+    page.fill("#say", "unfinished")
+    until(lambda: scene.desk.count("agent_staff_message") == 6)
+    stored = scene.desk.owner.execute("SELECT text FROM public.agent_staff_message ORDER BY number").fetchall()
+    assert [row[0] for row in stored] == written
+    expect(page.locator("#queue")).to_contain_text("message 5")
+    expect(page.locator("#say")).to_have_value("unfinished")
 
 
 def test_it_keeps_what_was_typed_over_a_reload_and_a_refusal(visit: Open, scene: Scene, complaints: Complaints) -> None:
@@ -102,8 +116,24 @@ def test_it_keeps_what_was_typed_over_a_reload_and_a_refusal(visit: Open, scene:
     page.press("#say", "Enter")
     expect(page.locator("#say")).to_have_value("")
     expect(page.locator("#say-error")).to_be_empty()
+    until(lambda: scene.desk.count("agent_staff_message"))
     page.reload()
     expect(page.locator("#say")).to_have_value("")
+
+
+def test_it_sends_again_what_may_not_have_arrived_as_the_same_message(visit: Open, scene: Scene, complaints: Complaints) -> None:
+    complaints.expect("ERR_FAILED")
+    page = live(visit())
+    page.route("**/send/", lambda route: (route.fetch(), route.abort()))  # it arrives, its answer does not
+    page.fill("#say", "Once")
+    page.press("#say", "Enter")
+    expect(page.locator("#say-error")).to_contain_text("could not be reached")
+    expect(page.locator("#say")).to_have_value("Once")
+    page.unroute("**/send/")
+    page.press("#say", "Enter")
+    expect(page.locator("#say-error")).to_be_empty()
+    expect(page.locator("#entries")).to_contain_text("Once")
+    assert scene.desk.count("agent_staff_message") == 1
 
 
 def test_it_keeps_what_is_typed_while_the_page_changes(visit: Open, scene: Scene) -> None:
