@@ -130,7 +130,7 @@ def test_three_rollbacks_go_to_a_reviewer_whose_answer_finishes_the_work(
     thread, customer = of_conversation(conn, number)
     say(
         staff,
-        f"Bill {MONTH} with 900 euros, use 700 euros of the credit they have, and charge what remains. [misbehave: stubborn]",
+        f"Bill {MONTH} with 900 dollars, use 700 dollars of the credit they have, and charge what remains. [misbehave: stubborn]",
     )
     expect(staff.locator('article.batch[data-state="undone"]')).to_have_count(3, timeout=SOON)
     expect(staff.locator("#feed")).to_contain_text("nothing of them was saved", timeout=SOON)
