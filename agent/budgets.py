@@ -39,6 +39,11 @@ def after_tools(turn: Turn, *, seconds: float, failure: str | None = None) -> Tu
     return turn | {"seconds": turn["seconds"] + seconds, "failures": failures}
 
 
+def seconds_left(turn: Turn, *, limits: Limits) -> float:
+    """Return how long the next answer of the model may take."""
+    return max(0.0, limits.seconds - turn["seconds"])
+
+
 def exceeded(turn: Turn, *, limits: Limits) -> str | None:
     """Return why the turn has to end here, in a sentence for staff and reviewers, or None."""
     if max(turn["failures"].values(), default=0) >= limits.same_failure:

@@ -43,14 +43,18 @@ def agent(state: State, runtime: Runtime[Run]) -> Command[Literal["tools", "esca
     message = reply.message(known_ids=call_ids(state), model=run.model.name, prompt_version=prompt.system().version)
     turn = budgets.after_model(state["turn"], tokens=reply.usage["total_tokens"], seconds=monotonic() - began)
     update: Update = {"messages": [message], "turn": turn}
+    if not message.tool_calls and reply.given_up:
+        question = _question(state, run, "budget", phase="after_answers", reason=questions.ENDLESS)
+        return Command(update=update | {"question": question}, goto="escalate")
     if not message.tool_calls:
         return Command(update=update, goto="__end__")
     return Command(update=update | {"generation": 0, "approvals": [], "decision": {}}, goto="tools")
 
 
 def _ask_model(state: State, run: Run) -> replies.Reply:
-    """Stream the answer and show it as it grows. A shutdown or a stop gives it up between two chunks: nothing is lost."""
+    """Stream the answer and show it as it grows. A shutdown, a stop or a limit ends it between two chunks: nothing is lost."""
     reply, draft = replies.Reply(), Draft(pool=run.pool, lease=run.lease)
+    ends_at = monotonic() + budgets.seconds_left(state["turn"], limits=run.limits)
     messages = [SystemMessage(run.system_prompt()), *state["messages"]]
     try:
         for chunk in llm.stream(run.model, messages, tools=run.tools):
@@ -58,7 +62,8 @@ def _ask_model(state: State, run: Run) -> replies.Reply:
                 raise GraphDrained(run.control.drain_reason or "shutdown")
             if draft.add(reply.add(chunk)):
                 run.stop.set()
-            if run.stopped_by():
+            reply.given_up = reply.given_up or monotonic() >= ends_at
+            if reply.given_up or run.stopped_by():
                 break
     except Exception:
         draft.drop()

@@ -16,6 +16,7 @@ Question = dict[str, Any]
 
 UNREACHABLE_MODEL = "The language model could not be reached. Nothing is lost; the conversation can go on from here."
 UNUSABLE_MODEL = "The language model refused this conversation as it is."
+ENDLESS = "The language model's answer did not come to an end. It was cut off; nothing was run because of it."
 DATABASE = "The database failed while this step ran. As far as can be known nothing of it was saved; it can be run again safely."
 UNEXPECTED = "Something unexpected failed. Nothing of this step was saved."
 

@@ -17,6 +17,9 @@ CUT_SHORT = frozenset({"length", "max_tokens", "max_output_tokens", "model_conte
 ID, NAME = re.compile(r"[A-Za-z0-9_-]{1,40}"), re.compile(r"[A-Za-z0-9_-]{1,64}")
 TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 RAW_KEPT = 2_000  # characters of unreadable arguments that people can read later
+# More than any sound answer has; a model that never ends would fill memory, the thread's state and its pages.
+LONGEST, MOST_CALLS = 300_000, 100  # characters of text and arguments; calls
+MOST_TOKENS = 10**9  # in one chunk's count, which is the provider's word and may be anything
 
 TRUNCATED = "The answer was cut off before its end. Send a shorter step, complete."
 BAD_ID = "The call's id was empty or used twice in this step. Send the step again."
@@ -42,10 +45,12 @@ class Reply:
     calls: list[RawCall] = field(default_factory=list)
     finish: str = ""
     usage: Counter[str] = field(default_factory=Counter)
+    size: int = 0  # characters that arrived
+    given_up: bool = False  # it is cut off here, by us
 
     def add(self, chunk: AIMessage) -> str:
         """Take one chunk, or a whole message from a model that does not stream, and return its text."""
-        piece = plain.text(str(chunk.text))
+        piece = self._fitting(plain.text(str(chunk.text)))
         self.text += piece
         pieces = getattr(chunk, "tool_call_chunks", None)
         if pieces is None:
@@ -55,7 +60,8 @@ class Reply:
         metadata = chunk.response_metadata
         self.finish = str(metadata.get("finish_reason") or metadata.get("stop_reason") or self.finish)
         usage: dict[str, Any] = dict(chunk.usage_metadata or {})
-        self.usage.update({name: int(usage.get(name) or 0) for name in TOKENS})
+        self.usage.update({name: min(max(int(usage.get(name) or 0), 0), MOST_TOKENS) for name in TOKENS})
+        self.given_up = self.given_up or self.size >= LONGEST or len(self.calls) > MOST_CALLS
         return piece
 
     def _add_whole(self, message: AIMessage) -> None:
@@ -71,7 +77,13 @@ class Reply:
             self.calls.append(call)
         call.id = call.id or part.get("id") or ""
         call.name = call.name or part.get("name") or ""
-        call.arguments = str(call.arguments) + (part.get("args") or "")
+        call.arguments = str(call.arguments) + self._fitting(part.get("args") or "")
+
+    def _fitting(self, piece: str) -> str:
+        """Return as much of a piece as there is room for."""
+        room = max(LONGEST - self.size, 0)
+        self.size += len(piece)
+        return piece[:room]
 
     def _continued(self, part: Any) -> RawCall | None:
         """Return the call that this piece belongs to; another id at the same position begins another call."""
@@ -83,8 +95,8 @@ class Reply:
 
     @property
     def was_cut(self) -> bool:
-        """Return whether the model ran out of room: what follows the cut is unknown, so no call may run."""
-        return self.finish.lower() in CUT_SHORT
+        """Return whether the model ran out of room, or of our patience: what follows is unknown, so no call may run."""
+        return self.given_up or self.finish.lower() in CUT_SHORT
 
     def message(self, *, known_ids: Collection[str], model: str, prompt_version: str) -> AIMessage:
         """Return the answer as it enters the thread: fresh id, unique call ids, storable arguments, problems beside them."""
@@ -107,7 +119,7 @@ def _sound(reply: Reply, *, message_id: str, known_ids: Collection[str]) -> tupl
     # two calls under one id: nobody could say which answer was whose, so the step is refused as a whole
     of_all = TRUNCATED if reply.was_cut else BAD_ID if repeated else None
     calls, problems = [], {}
-    for index, raw in enumerate(reply.calls):
+    for index, raw in enumerate(reply.calls[:MOST_CALLS]):
         arguments, sentence = _arguments(raw)
         named = NAME.fullmatch(raw.name)
         if of_all or not named or sentence:

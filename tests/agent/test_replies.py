@@ -1,16 +1,18 @@
 """Answers of the model: whatever arrives, the thread stays readable, every call is answered, and nothing unsound runs."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 
 from agent import plain
 from agent.budgets import Limits
 from agent.llm import Model
-from agent.replies import BAD_ID, BAD_NAME, TRUNCATED, Reply
-from tests.agent.scripts import Whole, calls, raw, says
+from agent.replies import BAD_ID, BAD_NAME, LONGEST, MOST_CALLS, TRUNCATED, Reply
+from tests.agent.scripts import Scripted, Whole, calls, raw, says
 from tests.agent.talks import Talk
 
 POISON = [
@@ -144,3 +146,40 @@ def test_it_says_why_a_name_cannot_be_used() -> None:
 @pytest.mark.parametrize("good", ["{}", '{"a": [1, 2.5, null, true, "ü", {"b": -1}]}', '{"a": 9223372036854775807}'])
 def test_it_reads_plain_objects_as_they_are(good: str) -> None:
     assert plain.parse_object(good) == json.loads(good)
+
+
+@pytest.mark.parametrize("tokens", [10**25, -(10**25)])
+def test_it_believes_no_impossible_count_of_tokens(talk: Talk, tokens: int) -> None:
+    talk.say("Hello")
+    assert talk.drive(says("Good morning.") | {"tokens": tokens}) == "idle"
+    talk.say("And?")
+    assert talk.drive(says(""), says("Fine.")) == "idle"
+
+
+class Endless(Scripted):
+    """A model that begins an answer and never ends it."""
+
+    call: bool
+
+    def _stream(self, messages: Any, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+        for number in range(100_000):  # an end for the test's sake
+            part = {"index": number, "id": f"c{number}", "name": "LookUpCustomer", "args": "{}"}
+            yield self._chunk(content="" if self.call else "and so on ", tool_call_chunks=[part] if self.call else [])
+
+
+@pytest.mark.parametrize(("call", "kind"), [(False, "budget"), (True, "rollbacks")])
+def test_it_ends_an_answer_that_does_not_end(talk: Talk, call: bool, kind: str) -> None:
+    talk.say("Hello")
+    assert talk.drive(model=Model(Endless(script=[], call=call), "endless")) == "waiting"
+    assert [row[0] for row in talk.escalations()] == [kind]
+    steps = [message for message in talk.messages() if isinstance(message, AIMessage)]
+    assert all(len(str(step.text)) <= LONGEST and len(step.tool_calls) <= MOST_CALLS for step in steps)
+    assert not talk.rows("SELECT 1 FROM public.ledger_execution")
+
+
+def test_it_ends_an_answer_that_takes_longer_than_the_turn_may(talk: Talk) -> None:
+    talk.say("Hello")
+    limits = Limits(seconds=0.2)
+    assert talk.drive(model=Model(Endless(script=[], call=False), "endless"), limits=limits) == "waiting"
+    text = talk.one("SELECT text FROM public.agent_transcript_entry WHERE role = 'ai'")
+    assert len(text) < LONGEST
