@@ -95,7 +95,7 @@ def _decided(entry: TranscriptEntry, rows: Rows) -> Item:
 
 
 def _staff(message: StaffMessage, rows: Rows) -> Item:
-    return Item(kind="staff", key=str(message.id), at=message.sent_at, name=rows.name(message.author), text=message.text)
+    return Item(kind="staff", key=f"staff:{message.id}", at=message.sent_at, name=rows.name(message.author), text=message.text)
 
 
 def _agent(entry: TranscriptEntry, rows: Rows, *, live: bool) -> Item:

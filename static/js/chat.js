@@ -15,6 +15,10 @@ const callbacks = {
     // A draft's row is up to 200 ms older than what was streamed: never write backwards.
     return !(old.id === "draft-text" && fresh.textContent && old.textContent.startsWith(fresh.textContent));
   },
+  // A message on its way is not in the page of a server that has not got it yet.
+  beforeNodeRemoved(node) {
+    return !(node.nodeType === Node.ELEMENT_NODE && node.hasAttribute("data-own"));
+  },
   beforeAttributeUpdated(name, node) {
     return !(name === "open" && node.matches("details"));
   },
@@ -164,7 +168,10 @@ async function answered(form, response, message) {
   if (response.ok) {
     byId("alerts").replaceChildren();
     if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
-    if (message) remember(form);
+    if (message) {
+      remember(form);
+      message.shown?.removeAttribute("data-own"); // from here on the server's page decides where it stands
+    }
   } else if (message) putBack(form, message);
   if (isChat) morph(html);
   else byId("alerts").innerHTML = html; // one of our own strips: nothing in it comes from people or models
@@ -186,7 +193,7 @@ document.addEventListener("submit", (event) => {
 function takeMessage(form) {
   const body = new URLSearchParams(new FormData(form));
   const { message, text } = form.elements;
-  const taken = { body, id: message.value, text: text.value };
+  const taken = { body, id: message.value, text: text.value, shown: show(message.value, text.value) };
   message.value = freshId();
   text.value = "";
   fit(text);
@@ -195,8 +202,21 @@ function takeMessage(form) {
   return taken;
 }
 
+// Shown at once, unless it will wait its turn.
+function show(id, text) {
+  const own = byId("own");
+  if (!own) return null;
+  const item = own.content.firstElementChild.cloneNode(true);
+  item.id = `m-staff:${id}`;
+  item.querySelector(".words").textContent = text.trim();
+  byId("nothing")?.remove();
+  byId("entries").insertBefore(item, byId("draft"));
+  return item;
+}
+
 function putBack(form, taken) {
   const { message, text } = form.elements;
+  taken.shown?.remove();
   if (!text.value) message.value = taken.id;
   text.value = text.value ? `${taken.text}\n${text.value}` : taken.text;
   remember(form);
@@ -232,7 +252,7 @@ function recall(form) {
   const { message, text } = form.elements;
   try {
     const [id, draft] = JSON.parse(localStorage.getItem(form.dataset.draft)) ?? ["", ""];
-    const arrived = byId(`q-${id}`) || byId(`m-${id}`) || byId(`m-staff:${id}`);
+    const arrived = byId(`q-${id}`) || byId(`m-staff:${id}`);
     if (draft && !text.value && !arrived) [message.value, text.value] = [id, draft];
   } catch {
     // Storage is off, or holds what another version wrote.
