@@ -32,14 +32,15 @@ SELECT %(id)s, %(thread)s, coalesce(max(number), 0) + 1, %(author)s, %(text)s
 FROM public.agent_staff_message WHERE thread = %(thread)s
 ON CONFLICT (id) DO NOTHING
 """
-KNOWN = "SELECT thread = %(thread)s AND author = %(author)s FROM public.agent_staff_message WHERE id = %(id)s"
+# A page that was kept or gone back to has an old id: another text under it is another message, never silently dropped.
+KNOWN = "SELECT thread = %(thread)s AND author = %(author)s AND text = %(text)s FROM public.agent_staff_message WHERE id = %(id)s"
 QUEUED = "SELECT count(*) FROM public.agent_staff_message WHERE thread = %s AND state = 'queued'"
 
 
 def send(conn: Connection[Any], *, thread: UUID, message: UUID, author: int, text: str) -> bool:
     """Queue a message and return whether it is new: the same id is the same message.
 
-    Raises QueueFull, or MessageConflict when the id is another conversation's or author's.
+    Raises QueueFull, or MessageConflict when the id is another conversation's, author's or text's.
     """
     values = {"id": message, "thread": thread, "author": author, "text": text}
     with conn.transaction():

@@ -118,3 +118,9 @@ def test_it_does_not_know_what_is_not_there(scene: Scene, support: Client) -> No
     for then in ("", "messages/", "stop/", "resume/"):
         call = support.get if not then else lambda address: post(support, address, {"text": "x"})
         assert call(f"/api/conversations/4711/{then}").status_code == 404
+
+
+def test_it_never_drops_another_text_under_a_known_id(scene: Scene, support: Client) -> None:
+    known = str(uuid.uuid4())
+    post(support, api(scene, "messages/"), {"id": known, "text": "Hello"})
+    assert post(support, api(scene, "messages/"), {"id": known, "text": "Invoice November"}).status_code == 409
