@@ -39,18 +39,18 @@ class Decision:
         }
 
 
-def check(*, row: Row, kind: str, text: str, user: int) -> None:
-    """Raise the fact that forbids this decision. The database's constraints say no to a self-approval as well."""
+def check(*, row: Row, kind: str, text: str) -> None:
+    """Raise the fact that forbids this decision, whoever takes it."""
     if kind not in policies.allowed_decisions(kind=row["kind"], state=row["state"], payload=row["payload"]):
         raise facts.NotAllowed(decision=kind)
-    if kind == "approve" and row["requested_by"] == user:
-        raise facts.OwnRequest
     if kind in policies.NEEDS_TEXT and not text:
         raise facts.TextMissing(decision=kind)
 
 
 def sign(conn: Connection[Any], *, row: Row, user: int, number: int) -> Row:
-    """Put the reviewer's name under the newest revision and return it; raises `Outdated` when another was shown."""
+    """Put the reviewer's name under the newest revision and return it; raises `OwnRequest`, `Outdated` (another was shown)."""
+    if rows.has_asked(conn, row=row, user=user):
+        raise facts.OwnRequest
     with conn.cursor(row_factory=dict_row) as cursor:
         newest = cursor.execute(
             "SELECT id, number, verdicts::text AS verdicts FROM public.escalations_revision"

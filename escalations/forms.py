@@ -33,6 +33,8 @@ class DecisionForm(forms.Form):
             words = " ".join(part for part in (chosen, words) if part)
             if not words:
                 self.add_error("text", "Give a reason: the agent and the staff member will read it.")
+        if kind == Decision.Kind.APPROVE and "revision" not in self.errors and given.get("revision") is None:
+            self.add_error("revision", "Reload the page: an approval says which proposal was shown.")
         if kind == Decision.Kind.ANSWER and not words:
             self.add_error("text", "Write the answer.")
         return given | {"words": words}

@@ -127,7 +127,7 @@ def decide(conn: Connection[Any], *, escalation: int, kind: str, text: str, user
     with conn.transaction():
         row = rows.locked(conn, escalation=escalation, verb="decide")
         rows.check_free(conn, row=row, user=user)
-        decisions.check(row=row, kind=kind, text=text, user=user)
+        decisions.check(row=row, kind=kind, text=text)
         signed = decisions.sign(conn, row=row, user=user, number=revision) if kind == "approve" else None
         decision = decisions.record(conn, row=row, kind=kind, text=text, user=user, signed=signed)
         if row["interrupt_id"] is None:  # no thread waits for it

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.apps import apps
+
 from escalations.models import Escalation
 from ledger.roles import ADMIN, REVIEWER, check_role, roles_of
 
@@ -32,5 +34,12 @@ def user_can_decide(user: Any) -> bool:
 
 
 def user_can_approve(user: Any, escalation: Escalation) -> bool:
-    """Return whether four eyes would see it: nobody approves their own request. The database refuses it as well."""
-    return user_can_decide(user) and escalation.requested_by != user.id
+    """Return whether four eyes would see it: nobody approves what they asked for (`rows.has_asked` says it to the verb)."""
+    return user_can_decide(user) and escalation.requested_by != user.id and not _has_written(user, escalation)
+
+
+def _has_written(user: Any, escalation: Escalation) -> bool:
+    if escalation.thread is None:
+        return False
+    messages = apps.get_model("agent", "StaffMessage").objects
+    return bool(messages.filter(thread=escalation.thread, author=user.id, state="taken").exists())

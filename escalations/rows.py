@@ -55,3 +55,15 @@ def name_of(conn: Connection[Any], *, user: int | None) -> str:
         return "the system"
     row = conn.execute("SELECT username FROM public.auth_user WHERE id = %s", (user,)).fetchone()
     return str(row[0]) if row else "somebody"
+
+
+def has_asked(conn: Connection[Any], *, row: Row, user: int) -> bool:
+    """Return whether the person asked for this: wrote any message of the conversation that the agent has read.
+
+    Several people may write in one conversation, and the requester is only whoever wrote last.
+    """
+    if row["requested_by"] == user:
+        return True
+    wrote = "SELECT EXISTS (SELECT FROM public.agent_staff_message WHERE thread = %s AND author = %s AND state = 'taken')"
+    found = conn.execute(wrote, (row["thread"], user)).fetchone()
+    return bool(found and found[0])

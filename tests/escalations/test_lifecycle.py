@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from escalations import facts, lifecycle, policies
+from escalations import facts, lifecycle, permissions, policies
 from escalations.models import Escalation
 from ledger import wiring
 from tests import databases, plugin
@@ -257,6 +257,26 @@ def test_nobody_approves_their_own_request_but_may_reject_it(agent: Any, web: An
     with pytest.raises(facts.OwnRequest):
         lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["nina"])
     lifecycle.decide(web, escalation=escalation, kind="reject", text="A mistake of mine.", user=people["nina"])
+
+
+@pytest.mark.parametrize(("state", "asked"), [("taken", True), ("cancelled", False), ("queued", False)])
+def test_whoever_wrote_to_the_agent_does_not_approve_what_came_of_it(
+    agent: Any, web: Any, people: Any, state: str, asked: bool
+) -> None:
+    escalation = make(agent, kind="approval", requested_by=people["nina"])
+    web.execute(
+        "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
+        " SELECT gen_random_uuid(), thread, 1, %s, 'Invoice it', %s FROM public.escalations_escalation WHERE id = %s",
+        (people["priya"], state, escalation),
+    )
+    found = Escalation.objects.get(pk=escalation)
+    priya = person("priya", "reviewer")
+    assert permissions.user_can_approve(priya, found) == (not asked)
+    if asked:
+        with pytest.raises(facts.OwnRequest):
+            lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"])
+    else:
+        lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"])
 
 
 @pytest.mark.parametrize("claimed_requester", ["nina", None])

@@ -67,6 +67,12 @@ def test_an_admin_and_support_decide_nothing(scene: Begin, browse: Browse, web: 
     assert state(web, escalation) == "open"
 
 
+def test_an_approval_says_what_was_shown(scene: Begin, browse: Browse, web: Any, reviewer: Any) -> None:
+    escalation = scene().approval()
+    assert browse(reviewer).post(f"/escalations/{escalation}/decide/", {"kind": "approve"}).status_code == 422
+    assert state(web, escalation) == "open"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_hostile_text_stays_text(scene: Begin, browse: Browse, owner: Any, reviewer: Any, kind: str) -> None:
     made = scene(name=HOSTILE)
