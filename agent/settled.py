@@ -42,7 +42,7 @@ def notice(*, message: Mapping[str, Any], outcome: Any) -> tuple[str, str]:
     """Return the page's state and the sentence, such as "Charge €360.00 to …: refused (insufficient funds). …"."""
     state, ending = WORDS[outcome.kind]
     why = f" ({outcome.refusal.replace('_', ' ')})" if outcome.refusal else ""
-    about = handlers.find(message["topic"]).sentence(message["payload"])
+    about = handlers.sentence(topic=message["topic"], payload=message["payload"])
     return state, f"{about}: {ending.format(provider=message['destination'].capitalize(), why=why)}"
 
 

@@ -42,7 +42,7 @@ class Sent:
     @property
     def sentence(self) -> str:
         """Return what it sends in words."""
-        return str(handlers.find(self.message.topic).sentence(self.message.payload))
+        return handlers.sentence(topic=self.message.topic, payload=self.message.payload)
 
 
 class Case:

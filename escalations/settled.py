@@ -56,7 +56,7 @@ def known(conn: Connection[Any], *, message_id: int, kind: str) -> bool:
 
 def payload(*, kind: str, message_id: int, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what reviewers are shown: what was to be sent, in words, and why they have to look."""
-    about = handlers.find(row["topic"]).sentence(row["payload"])
+    about = handlers.sentence(topic=row["topic"], payload=row["payload"])
     moved = {name: row["payload"][name] for name in ("amount_minor", "currency") if name in row["payload"]}
     why = reason(kind=kind, refusal=row["refusal"])
     return {"reason": why, "about": about, "message_id": message_id, "phase": "after_answers", **moved}

@@ -56,6 +56,14 @@ def find(topic: str) -> Handler:
     raise UnknownTopic(topic)
 
 
+def sentence(*, topic: str, payload: Mapping[str, Any]) -> str:
+    """Return what a message does, in words; its topic when no handler can say it any more."""
+    try:
+        return str(find(topic).sentence(payload))
+    except (UnknownTopic, KeyError):  # KeyError: a payload from before the handler changed
+        return topic
+
+
 def frozen(handler: Handler, *, payload: Mapping[str, Any], uid: UUID) -> list[dict[str, Any]]:
     """Return the requests as the message keeps them, each with its idempotency key."""
     return [asdict(step) | {"key": f"{uid}:{step.name}"} for step in handler.steps(payload, uid)]

@@ -60,21 +60,13 @@ def lines(rows: list[Message]) -> list[dict[str, Any]]:
     return [
         {
             "message": row,
-            "sentence": sentence(row),
+            "sentence": handlers.sentence(topic=row.topic, payload=row.payload),
             "fate": fates.fate(row),
             "conversation": threads.get(row.thread) if row.thread else None,
             "customer": customers.get(row.subject, ""),
         }
         for row in rows
     ]
-
-
-def sentence(message: Message) -> str:
-    """Return what a message does, in words; its topic when no handler knows it any more."""
-    try:
-        return str(handlers.find(message.topic).sentence(message.payload))
-    except (handlers.UnknownTopic, KeyError):  # KeyError: a payload from before the handler changed
-        return str(message.topic)
 
 
 def case(message: Message) -> dict[str, Any]:
