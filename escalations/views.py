@@ -26,7 +26,7 @@ def inbox_page(request: HttpRequest) -> HttpResponse:
     rows = form.rows(user=request.user.id, now=now)
     view = form.shown
     order = inbox.URGENT if view in ("open", "mine", "unclaimed") else inbox.NEWEST
-    page = _page(request, rows, order, size=inbox.SIZE)
+    page = keysets.asked_for(rows, order=order, size=inbox.SIZE, query=request.GET)
     counts = inbox.tabs(user=request.user.id, now=now)
     context = {
         "form": form,
@@ -34,7 +34,7 @@ def inbox_page(request: HttpRequest) -> HttpResponse:
         "tabs": [(name, word, counts.get(name)) for name, word in inbox.NAMES.items()],
         "page": page,
         "groups": _grouped(inbox.lines(page.rows, user=request.user.id, now=now), view=view),
-        "kept": _kept(request),
+        "kept": keysets.kept(request.GET),
         "may_decide": permissions.user_can_decide(request.user),
         "unclaimed": counts["unclaimed"],
         "now": now,
@@ -126,8 +126,8 @@ def run_again(request: HttpRequest, pk: int) -> HttpResponse:
 def decisions(request: HttpRequest) -> HttpResponse:
     """Every decision, the newest first."""
     form = decided.DecisionFilters(request.GET)
-    page = _page(request, form.rows(), decided.NEWEST, size=decided.SIZE)
-    context = {"form": form, "page": page, "rows": decided.lines(page.rows), "kept": _kept(request)}
+    page = keysets.asked_for(form.rows(), order=decided.NEWEST, size=decided.SIZE, query=request.GET)
+    context = {"form": form, "page": page, "rows": decided.lines(page.rows), "kept": keysets.kept(request.GET)}
     return render(request, "escalations/decisions.html", context)
 
 
@@ -174,16 +174,3 @@ def _grouped(lines: list[inbox.Line], *, view: str) -> list[tuple[str, list[inbo
         return [("", lines)] if lines else []
     groups = ((word, [line for line in lines if line.urgency == name]) for name, word in inbox.GROUPS.items())
     return [(word, found) for word, found in groups if found]
-
-
-def _page(request: HttpRequest, rows: Any, order: keysets.Order, *, size: int) -> keysets.Page:
-    before, after = request.GET.get("before", ""), request.GET.get("after", "")
-    return keysets.page(rows, order=order, size=size, before=before, after=after)
-
-
-def _kept(request: HttpRequest) -> str:
-    """Return the query without its cursors."""
-    kept = request.GET.copy()
-    for name in ("before", "after"):
-        kept.pop(name, None)
-    return str(kept.urlencode())

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q
+from django.http import QueryDict
 
 Rows = Any  # a QuerySet of whichever model
 
@@ -41,6 +42,19 @@ def page(rows: Rows, *, order: Order, size: int, before: str = "", after: str = 
         previous=cursor(shown[0], order) if start and shown else None,
         next=cursor(shown[-1], order) if len(found) > size else None,
     )
+
+
+def asked_for(rows: Rows, *, order: Order, size: int, query: QueryDict) -> Page:
+    """Return the page that a request's query asks for."""
+    return page(rows, order=order, size=size, before=query.get("before", ""), after=query.get("after", ""))
+
+
+def kept(query: QueryDict) -> str:
+    """Return a request's query without its cursors, for the links to other pages."""
+    rest = query.copy()
+    for name in ("before", "after"):
+        rest.pop(name, None)
+    return str(rest.urlencode())
 
 
 def _backwards(rows: Rows, *, order: Order, size: int, end: Sequence[Any]) -> Page:

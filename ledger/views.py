@@ -25,7 +25,7 @@ OUTCOMES = keysets.Order(keys=("closed_at", "attempt_id"))
 def executions(request: HttpRequest) -> HttpResponse:
     """Every applied call, newest first."""
     form = ExecutionFilters(request.GET)
-    page = _page(request, form.rows(), EXECUTIONS)
+    page = keysets.asked_for(form.rows(), order=EXECUTIONS, size=SIZE, query=request.GET)
     threads = links.conversations(row.thread for row in page.rows)
     staff, customers = _staff(page.rows), _customers(page.rows)
     rows = [
@@ -47,7 +47,7 @@ def attempts(request: HttpRequest) -> HttpResponse:
     form = AttemptFilters(request.GET)
     rows = form.rows()
     order = OUTCOMES if rows.model is AttemptOutcome else ATTEMPTS
-    page = _page(request, rows, order)
+    page = keysets.asked_for(rows, order=order, size=SIZE, query=request.GET)
     return render(request, "ledger/attempts.html", _context(request, form, page, _tried(page.rows)))
 
 
@@ -80,16 +80,9 @@ def find(request: HttpRequest) -> HttpResponse:
     return render(request, "ledger/find.html", {"q": text}, status=404 if text else 200)
 
 
-def _page(request: HttpRequest, rows: Any, order: keysets.Order) -> keysets.Page:
-    return keysets.page(rows, order=order, size=SIZE, before=request.GET.get("before", ""), after=request.GET.get("after", ""))
-
-
 def _context(request: HttpRequest, form: Any, page: keysets.Page, rows: list[Any]) -> dict[str, Any]:
-    """Return what both lists need; `kept` is the query without its cursors."""
-    kept = request.GET.copy()
-    for name in ("before", "after"):
-        kept.pop(name, None)
-    return {"form": form, "page": page, "rows": rows, "kept": kept.urlencode()}
+    """Return what both lists need."""
+    return {"form": form, "page": page, "rows": rows, "kept": keysets.kept(request.GET)}
 
 
 def _tried(rows: list[Any]) -> list[dict[str, Any]]:

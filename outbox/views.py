@@ -32,19 +32,17 @@ ASKED = {
 def messages(request: HttpRequest) -> HttpResponse:
     """Every message, newest first, and how the outbox is."""
     form = MessageFilters(request.GET, topics=[handler.topic for handler in handlers.every()])
-    page = keysets.page(
-        form.rows(),
-        order=pages.NEWEST,
-        size=pages.SIZE,
-        before=request.GET.get("before", ""),
-        after=request.GET.get("after", ""),
-    )
-    kept = request.GET.copy()
-    for name in ("before", "after"):
-        kept.pop(name, None)
+    page = keysets.asked_for(form.rows(), order=pages.NEWEST, size=pages.SIZE, query=request.GET)
     now = timezone.now()
-    context = {"form": form, "page": page, "rows": pages.lines(page.rows), "kept": kept.urlencode(), "now": now}
-    return render(request, "outbox/messages.html", context | {"summary": pages.summary(now=now)})
+    context = {
+        "form": form,
+        "page": page,
+        "rows": pages.lines(page.rows),
+        "kept": keysets.kept(request.GET),
+        "now": now,
+        "summary": pages.summary(now=now),
+    }
+    return render(request, "outbox/messages.html", context)
 
 
 @require_safe
