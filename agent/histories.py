@@ -1,15 +1,21 @@
 """Who stopped a batch and who let it go on, in one line each. Pure functions over escalations and their decisions."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-
-from django.utils import timezone
 
 from escalations.models import Escalation
 from ledger.evidence import Evidence
+from ledger.spans import clock
 
 LETS_RUN = frozenset({"approve", "retry"})
+ENDS = {"approve": "Approved", "reject": "Rejected", "retry": "Run again", "answer": "Answered", "expire": "Expired"}
 DEEDS = {"approve": "Approved by {}", "reject": "Rejected by {}", "retry": "Run again by {}", "expire": "Nobody decided in time"}
+
+
+def word(escalation: Escalation) -> str:
+    """Return how a question that was put to a person stands, in one word."""
+    if not hasattr(escalation, "decision"):
+        return "Waits"
+    return ENDS.get(escalation.decision.kind, "Closed")
 
 
 def decided(escalation: Escalation | None) -> str:
@@ -43,8 +49,4 @@ def told(escalation: Escalation | None, *, names: Mapping[int, str]) -> tuple[st
     deed = DEEDS.get(decision.kind, "Closed by {}").format(names.get(decision.decided_by or 0, "somebody"))
     stop = "Held" if escalation.kind == "approval" else "Stopped"
     reason = f": “{decision.text}”" if decision.text else "."
-    return (f"{stop} at {_time(escalation.opened_at)}. {deed} at {_time(decision.decided_at)}{reason}",)
-
-
-def _time(at: datetime) -> str:
-    return timezone.localtime(at).strftime("%H:%M")
+    return (f"{stop} at {clock(escalation.opened_at)}. {deed} at {clock(decision.decided_at)}{reason}",)

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils import timezone
-
 from agent.conversations import Rows
 from agent.models import StaffMessage, Thread
 from escalations.models import Escalation
+from ledger.spans import clock
 
 PATIENCE = timedelta(seconds=10)  # nobody took a message or a decision for so long: offer *Resume*
 
@@ -61,9 +60,9 @@ def _waiting(row: Escalation, rows: Rows, *, now: datetime) -> Standing:
         late = row.decided_at is not None and now - row.decided_at > PATIENCE
         words = "Decided. " + ("No worker has taken it yet; the decision is kept." if late else "The agent goes on.")
         return Standing(words=words, said=words, state="held", waits=True, can_resume=late)
-    parts = [f"Waits for a reviewer since {_time(row.opened_at)}"]
+    parts = [f"Waits for a reviewer since {clock(row.opened_at)}"]
     if row.due_at:
-        parts.append(f"target {_time(row.due_at)}")
+        parts.append(f"target {clock(row.due_at)}")
     if row.state == Escalation.State.CLAIMED:
         parts.append(f"{rows.name(row.claimed_by)} is looking")
     return Standing(words=" · ".join(parts), said="Waiting for a reviewer.", state="held", waits=True)
@@ -72,9 +71,5 @@ def _waiting(row: Escalation, rows: Rows, *, now: datetime) -> Standing:
 def _starting(first: StaffMessage, *, now: datetime) -> Standing:
     if now - first.sent_at <= PATIENCE:
         return Standing(words="Starting…", said="The agent is starting.", busy=True, starting=True)
-    words = f"Sent at {_time(first.sent_at)}; no worker has taken it yet"
+    words = f"Sent at {clock(first.sent_at)}; no worker has taken it yet"
     return Standing(words=words, said=f"{words}.", state="held", can_resume=True)
-
-
-def _time(at: datetime) -> str:
-    return timezone.localtime(at).strftime("%H:%M")

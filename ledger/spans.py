@@ -1,9 +1,14 @@
-"""Days of the installation's zone as a condition on an instant."""
+"""Instants and days in the installation's zone."""
 
 from datetime import date, datetime, time
 
 from django.db.models import Q
 from django.utils import timezone
+
+
+def clock(at: datetime) -> str:
+    """Return the time of day of an instant, for a line of text: "09:41"."""
+    return timezone.localtime(at).strftime("%H:%M")
 
 
 def instants(column: str, *, since: date | None, until: date | None) -> Q:
