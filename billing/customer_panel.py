@@ -8,18 +8,15 @@ from django.utils import timezone
 
 from billing import money
 from billing.models import CreditEntry, Customer, Invoice, Payment, Refund
+from ledger.marks import Mark
+from outbox import fates, transitions
 from outbox.models import Message
 
 LINES = 10  # of each list
-MARKS = {  # state of a message or an invoice → (data-state, icon, word)
-    "draft": ("queued", "circle-dashed", "Draft"),
-    "charge_queued": ("queued", "clock", "Charge queued"),
-    "charge_failed": ("failed", "ban", "Refused"),
-    "ready": ("queued", "clock", "Queued"),
-    "leased": ("sent", "send", "Sent"),
-    "accepted": ("sent", "send", "Sent"),
-    "uncertain": ("uncertain", "circle-question-mark", "Uncertain"),
-    "dead": ("held", "hand", "Needs a person"),
+MARKS = {  # of invoices that are neither paid nor void
+    "draft": Mark(state="queued", icon="circle-dashed", word="Draft"),
+    "charge_queued": Mark(state="queued", icon="clock", word="Charge queued"),
+    "charge_failed": Mark(state="failed", icon="ban", word="Refused"),
 }
 TITLES = {"payment.charge": "Charge", "payment.refund": "Refund"}
 
@@ -46,15 +43,13 @@ def _before(customer: Customer) -> dict[str, Any] | None:
 
 
 def _in_flight(customer: Customer) -> list[dict[str, Any]]:
-    messages = Message.objects.filter(subject=customer.id, topic__in=TITLES).exclude(
-        state__in=["succeeded", "rejected", "cancelled"]
-    )
+    messages = Message.objects.filter(subject=customer.id, topic__in=TITLES, state__in=transitions.UNFINISHED)
     return [
         {
             "what": f"{TITLES[message.topic]} {money.format(message.payload['amount_minor'], message.payload['currency'])}",
             "provider_id": _short(message.provider_id),
             "at": message.created_at,
-            **_mark(message.state),
+            "mark": fates.fate(message),
         }
         for message in messages.order_by("-id")[:LINES]
     ]
@@ -68,7 +63,7 @@ def _open_invoices(customer: Customer) -> list[dict[str, Any]]:
             "period": invoice.billing_period,
             "due": money.format(invoice.amount_due_minor, invoice.currency),
             "due_at": invoice.created_at + timedelta(days=customer.terms_days),
-            **_mark(invoice.status),
+            "mark": MARKS[invoice.status],
         }
         for invoice in invoices[:LINES]
     ]
@@ -91,11 +86,6 @@ def _refunded(customer: Customer, *, since: datetime) -> int:
     """Return the minor units of refunds asked for since then: queued and confirmed ones."""
     refunds = Refund.objects.filter(customer=customer, created_at__gte=since, status__in=["queued", "confirmed"])
     return refunds.aggregate(total=Sum("amount_minor"))["total"] or 0
-
-
-def _mark(state: str) -> dict[str, str]:
-    name, icon, word = MARKS[state]
-    return {"state": name, "icon": icon, "word": word}
 
 
 def _short(provider_id: str | None) -> str:
