@@ -51,8 +51,3 @@ def grant(conn: Connection[Any]) -> None:
     """Apply config/logins.sql in one transaction; `conn` is the owner's."""
     with conn.transaction():
         conn.execute(GRANTS.read_text())
-
-
-def make_partitions(conn: Connection[Any], *, ahead: int = 3) -> None:
-    """Make this month's partitions and `ahead` more; `conn` is the owner's or the keeper's."""
-    conn.execute("SELECT public.ledger_make_partitions(%s)", (ahead,))

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from config import logins
+from ledger import partitions
 
 
 class Command(BaseCommand):
@@ -16,5 +17,5 @@ class Command(BaseCommand):
         """Run as the owner."""
         with psycopg.connect(settings.DATABASE_URL, autocommit=True) as conn:
             logins.grant(conn)
-            logins.make_partitions(conn)
+            partitions.make(conn)
         self.stdout.write("Grants applied.")
