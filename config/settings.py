@@ -2,7 +2,6 @@
 else from the instance that `manage.py up` started (see config/instance.py)."""
 
 import os
-import sys
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -14,7 +13,6 @@ DATA_DIR = instance.data_directory()
 
 # -- what kind of run this is ------------------------------------------------------------------
 PRODUCTION = env.text("BACKSTOP_ENV", "development") == "production"
-TESTING = "pytest" in sys.modules
 # The database login of this process: owner, web, agent, outbox or keeper; beat has none.
 LOGIN = env.text("BACKSTOP_LOGIN", "web")
 
