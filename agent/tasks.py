@@ -34,4 +34,4 @@ def sweep() -> None:
 @worker_shutting_down.connect
 def drain(**kwargs: Any) -> None:
     """End the runs of this worker at their next safe point; other workers go on with them."""
-    log.info("agent.worker.draining", runs=runs.ACTIVE.drain())
+    log.info("agent.worker.asked_to_stop", runs=runs.ACTIVE.drain())

@@ -119,7 +119,7 @@ def _compared(message: Row, event: Row) -> str:
     status = event["payload"]["data"]["object"].get("status")
     moved = message["state"] == "succeeded"
     if status in (("failed", "canceled") if moved else ("succeeded",)):
-        log.error("outbox.webhook.contradicts", message=message["id"], event_id=event["event_id"], state=message["state"])
+        log.error("outbox.webhook.contradicted", message=message["id"], event_id=event["event_id"], state=message["state"])
         return f"contradicts: {message['state']} here, {status} there"
     return f"already {message['state']}"
 
