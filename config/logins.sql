@@ -69,7 +69,10 @@ GRANT SELECT ON public.checkpoint_migrations TO backstop_agent;
 GRANT EXECUTE ON FUNCTION public.agent_fence(uuid, bigint), public.billing_check_credit_balance() TO backstop_agent;
 
 -- outbox: delivery, and the effect of an outcome on the customer it belongs to.
-GRANT UPDATE ON public.outbox_message, public.outbox_webhook_event TO backstop_outbox;
+GRANT UPDATE (state, step, provider_id, provider_status, refusal, last_error, outcome_source, attempts, sends, ever_unknown,
+    compensation_needed, next_attempt_at, give_up_at, claimed_from, lease_token, lease_owner, leased_until, sending_at,
+    first_sent_at, key_deadline, key_generation, finished_at) ON public.outbox_message TO backstop_outbox;  -- not what is sent
+GRANT UPDATE (processed_at, outcome, attempts) ON public.outbox_webhook_event TO backstop_outbox;
 GRANT SELECT ON public.outbox_webhook_event TO backstop_outbox;
 GRANT INSERT ON public.outbox_message, public.outbox_delivery, public.billing_payment, public.billing_credit_entry,
     public.escalations_escalation, public.agent_notice, public.agent_event TO backstop_outbox;
@@ -116,3 +119,16 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
+
+-- People decide on pages; the agent's worker only says that nobody did in time.
+ALTER TABLE public.escalations_decision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS owner_all ON public.escalations_decision;
+DROP POLICY IF EXISTS read_all ON public.escalations_decision;
+DROP POLICY IF EXISTS web_people ON public.escalations_decision;
+DROP POLICY IF EXISTS agent_system ON public.escalations_decision;
+CREATE POLICY owner_all ON public.escalations_decision TO backstop_owner USING (true) WITH CHECK (true);
+CREATE POLICY read_all ON public.escalations_decision FOR SELECT
+    TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper USING (true);
+CREATE POLICY web_people ON public.escalations_decision FOR INSERT TO backstop_web WITH CHECK (decided_by IS NOT NULL);
+CREATE POLICY agent_system ON public.escalations_decision FOR INSERT TO backstop_agent
+    WITH CHECK (kind = 'expire' AND decided_by IS NULL);

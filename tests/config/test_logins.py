@@ -34,6 +34,9 @@ FORBIDDEN = {
         "INSERT INTO public.billing_invoice (customer_id, billing_period, currency, amount_minor, amount_due_minor)"
         " VALUES (1, '2026-01-01', 'EUR', 1, 1)",
         "SELECT * FROM public.auth_user",
+        "UPDATE public.outbox_message SET steps = '[]'",
+        "UPDATE public.outbox_message SET dedupe_key = 'x'",
+        "UPDATE public.outbox_webhook_event SET payload = '{}'",
     ],
     "keeper": [
         "UPDATE public.billing_invoice SET status = 'paid'",
@@ -56,6 +59,31 @@ def test_it_belongs_to_the_owner(superuser: "psycopg.Connection[Any]") -> None:
 def test_it_refuses_what_a_login_may_not_do(connect: Callable[[str], Any], login: str, statement: str) -> None:
     with pytest.raises(errors.InsufficientPrivilege):
         connect(login).execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("login", "kind", "by", "allowed"),
+    [
+        ("web", "approve", 8, True),
+        ("web", "expire", None, False),
+        ("agent", "approve", 8, False),
+        ("agent", "close", 8, False),
+        ("agent", "expire", None, True),
+    ],
+)
+def test_it_lets_people_decide_on_pages_only(
+    connect: Callable[[str], Any], owner: Any, login: str, kind: str, by: int | None, allowed: bool
+) -> None:
+    owner.execute("INSERT INTO public.escalations_escalation (kind, object, payload) VALUES ('asked', 'x', '{}')")
+    decision = (
+        "INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by)"
+        " SELECT id, %s, '', '[]', %s FROM public.escalations_escalation"
+    )
+    if allowed:
+        assert connect(login).execute(decision, (kind, by)).rowcount == 1
+    else:
+        with pytest.raises(errors.InsufficientPrivilege):
+            connect(login).execute(decision, (kind, by))
 
 
 def test_it_shows_an_agent_one_customer_only(owner: Any, agent: Any) -> None:
