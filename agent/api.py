@@ -7,7 +7,6 @@ from uuid import uuid4
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ValidationError as Invalid
-from django.db import connection, transaction
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from rest_framework import serializers
@@ -23,20 +22,29 @@ from agent import messages as sending
 from agent.forms import clean_text
 from agent.models import Conversation
 from agent.permissions import check_user_can_read, check_user_can_resume, check_user_can_talk
-from ledger import people, wiring
+from ledger import connections, people, wiring
 from outbox import bell
 
 View = Callable[..., Response]
+_NAMES = {int: "A whole number is needed.", str: "A text is needed."}
 
 
 class Strict(serializers.Serializer[Any]):
-    """A body of known fields only."""
+    """A body of known fields only, each of its own JSON type: a number is not a text, nor a text a number."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields; refuse what nobody asked for."""
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
             raise ValidationError({name: ["This field is not known."] for name in unknown})
+        if isinstance(data, dict) and (wrong := {name: [_NAMES[self._type(name)]] for name in data if not self._is_typed(name, data)}):
+            raise ValidationError(wrong)
         return super().to_internal_value(data)
+
+    def _type(self, name: str) -> type:
+        return int if isinstance(self.fields[name], serializers.IntegerField) else str
+
+    def _is_typed(self, name: str, data: dict[str, Any]) -> bool:
+        return type(data[name]) is self._type(name)
 
 
 class NewConversation(Strict):
@@ -157,9 +165,8 @@ def _act(
     answer: Callable[[Any], Response] = lambda done: Response(status=204),
 ) -> Response:
     try:
-        with transaction.atomic():
-            connection.ensure_connection()
-            done = verb(connection.connection)
+        with connections.writing() as conn:
+            done = verb(conn)
     except sending.Unsendable as reason:
         return Response({"detail": str(reason)}, status=409)
     events.publish(row.thread, "feed")

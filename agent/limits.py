@@ -1,11 +1,7 @@
 """The limits page: the kill switch and the per-call limits, for admins."""
 
-from collections.abc import Callable
-from typing import Any
-
 import structlog
 from django.contrib import messages
-from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -13,6 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agent import rulebook
 from agent.forms import LimitForm, SwitchForm
 from agent.permissions import check_user_can_set_limits
+from ledger import connections
 from ledger.roles import needs
 
 log = structlog.get_logger()
@@ -33,7 +30,8 @@ def pause(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _draw(request, switch_form=form, status=422)
     paused, reason = form.cleaned_data["paused"], form.cleaned_data["reason"]
-    _write(lambda conn: rulebook.switch(conn, paused=paused, reason=reason, user=int(request.user.pk)))
+    with connections.writing() as conn:
+        rulebook.switch(conn, paused=paused, reason=reason, user=int(request.user.pk))
     log.warning("agent.writes.paused" if paused else "agent.writes.allowed", user=request.user.pk)
     messages.success(request, "All writes are paused." if paused else "Writes go on.")
     return redirect("agent:limits")
@@ -47,16 +45,11 @@ def set_limit(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _draw(request, limit_form=form, status=422)
     tool, value, reason = (form.cleaned_data[name] for name in ("tool", "value", "reason"))
-    _write(lambda conn: rulebook.set_limit(conn, tool=tool, value=value, reason=reason, user=int(request.user.pk)))
+    with connections.writing() as conn:
+        rulebook.set_limit(conn, tool=tool, value=value, reason=reason, user=int(request.user.pk))
     log.warning("agent.limit.set", tool=tool, value=value, user=request.user.pk)
     messages.success(request, f"The limit of {tool} is set.")
     return redirect("agent:limits")
-
-
-def _write(verb: Callable[[Any], None]) -> None:
-    with transaction.atomic():
-        connection.ensure_connection()
-        verb(connection.connection)
 
 
 def _draw(

@@ -1,14 +1,30 @@
-"""This process's psycopg connections: one pool, one login, autocommit, so that every transaction is visible."""
+"""This process's psycopg connections: one pool, one login, autocommit; and Django's own, for what a page writes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from time import monotonic
 from typing import Any
 
 from django.conf import settings
+from django.db import connection, transaction
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 BELIEVED = 1.0  # seconds
+
+
+@contextmanager
+def writing() -> Iterator[Connection[Any]]:
+    """Open a transaction and give the psycopg connection under Django's, for the verbs that a page calls.
+
+    What the page writes by itself commits with it; nobody waits for a row longer than 5 seconds.
+    """
+    with transaction.atomic():
+        connection.ensure_connection()
+        conn: Connection[Any] = connection.connection
+        conn.execute("SELECT set_config('lock_timeout', '5s', true)")
+        yield conn
 
 
 def arguments() -> dict[str, Any]:

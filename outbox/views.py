@@ -1,19 +1,17 @@
 """The pages of the outbox, and the address that the provider sends its events to."""
 
 from http import HTTPStatus
-from typing import Any
 
 import structlog
 from django.contrib import messages as notes
 from django.contrib.auth.decorators import login_not_required
-from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from ledger import keysets
+from ledger import connections, keysets
 from ledger.roles import needs
 from outbox import bell, gateway, handlers, pages, permissions, requests, webhooks
 from outbox.forms import MessageFilters, RequestForm
@@ -78,8 +76,8 @@ def webhook(request: HttpRequest) -> HttpResponse:
         )
     try:
         event = gateway.verified(body, request.headers.get("Stripe-Signature", ""), now=timezone.now().timestamp())
-        with transaction.atomic():
-            new = webhooks.store(_conn(), event=event)
+        with connections.writing() as conn:
+            new = webhooks.store(conn, event=event)
     except (gateway.BadWebhook, webhooks.Malformed) as error:
         log.warning("outbox.webhook.refused", reason=str(error))
         return HttpResponse(str(error), status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
@@ -95,8 +93,8 @@ def _ask(request: HttpRequest, pk: int, *, kind: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, pk, form=form, status=HTTPStatus.UNPROCESSABLE_ENTITY)
     try:
-        with transaction.atomic():
-            requests.ask(_conn(), message=pk, kind=kind, reason=form.cleaned_data["reason"], user=int(request.user.pk))
+        with connections.writing() as conn:
+            requests.ask(conn, message=pk, kind=kind, reason=form.cleaned_data["reason"], user=int(request.user.pk))
     except requests.NotPossible:
         return _page(request, pk, form=form, conflict=True, status=HTTPStatus.CONFLICT)
     log.info("outbox.request.recorded", message=pk, kind=kind, user=request.user.pk)
@@ -112,8 +110,3 @@ def _page(
     may_ask = permissions.user_can_ask_of_message(request.user)
     context = pages.case(row) | {"form": form, "conflict": conflict, "may_ask": may_ask}
     return render(request, "outbox/message.html", context, status=status)
-
-
-def _conn() -> Any:
-    """Return Django's own psycopg connection, inside the transaction that the caller opened."""
-    return connection.connection
