@@ -5,11 +5,8 @@ LOGINS = {
     "demo": "owner",
     "demo_payments": "outbox",
     "migrate": "owner",
+    "makemigrations": "owner",
     "grant": "owner",
-    "check_invariants": "keeper",
-    "verify_audit": "keeper",
-    "explain": "keeper",
-    "reconcile": "outbox",
     "story --naive": "owner",  # makes a scratch schema; the story itself is told as web
 }
 
