@@ -61,12 +61,3 @@ def to_provider(minor: int, currency: str) -> tuple[int, str]:
     if exponent(currency) == 3 and minor % 10:
         raise NotPayable(f"{format(minor, currency)} cannot go through a card: the last decimal of {currency} must be 0.")
     return minor * (100 if currency in PADDED_BY_PROVIDER else 1), currency.lower()
-
-
-def from_provider(amount: int, currency: str) -> tuple[int, str]:
-    """Return our minor units and code for an amount that the provider's API gave; raise NotPayable for a fraction of a unit."""
-    code = currency.upper()
-    minor, rest = divmod(amount, 100 if code in PADDED_BY_PROVIDER else 1)
-    if rest:
-        raise NotPayable(f"{amount} is not a whole amount in {code}.")
-    return minor, code
