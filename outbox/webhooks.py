@@ -66,7 +66,7 @@ def store(conn: Connection[Any], *, event: Mapping[str, Any]) -> bool:
         raise Malformed("The event has no id, no type or no object.")
     try:
         return conn.execute(STORE, (*fields, Jsonb(dict(event)))).rowcount == 1
-    except psycopg.DataError as error:  # a NUL or half a surrogate pair in a text
+    except (psycopg.DataError, UnicodeEncodeError) as error:  # a NUL or half a surrogate pair in a text
         raise Malformed("The event holds characters that cannot be stored.") from error
 
 

@@ -90,6 +90,7 @@ MALFORMED: list[tuple[str | bytes, str | None]] = [
     (json.dumps(event_of(data={"object": {"id": None}})), None),
     (json.dumps(event_of(more="\x00")), None),
     (json.dumps(event_of(more="\ud800")), None),
+    (json.dumps(event_of(id="evt_\ud800")), None),
     (json.dumps(event_of(id="evt_\x00")), None),
     (b"\xff\xfe", None),
 ]
