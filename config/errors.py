@@ -15,6 +15,8 @@ from django.template.loader import render_to_string
 
 log = structlog.get_logger()
 
+SAFE = ("GET", "HEAD", "OPTIONS")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
@@ -34,6 +36,11 @@ PAGES = {
     429: Page(title="Too many tries", text="Logging in is paused.", icon="timer"),
     500: Page(title="This page broke", text="Nothing was changed by it. Try again; if it breaks again, report it."),
 }
+# A failure may come after the commit, or hide whether there was one: nobody is told that nothing happened.
+BROKE_WHILE_CHANGING = Page(
+    title="This page broke",
+    text="It may have been carried out or not: look before you try again. If it breaks again, report it.",
+)
 FORM_EXPIRED = Page(
     title="This form is out of date",
     text="Nothing was changed. Your log-in changed since the page was opened: go back, reload and send it again.",
@@ -71,7 +78,8 @@ def broken(request: HttpRequest) -> HttpResponse:
     """Answer 500 with a reference that finds the log line; Django logs the traceback itself."""
     reference = f"tr-{secrets.token_hex(3)}"
     log.error("config.page.broke", reference=reference, method=request.method, path=request.path)
-    return respond(request, 500, reference=reference)
+    page = PAGES[500] if request.method in SAFE else BROKE_WHILE_CHANGING
+    return respond(request, 500, page=page, reference=reference)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -111,6 +111,14 @@ def test_it_says_that_a_page_broke_and_nothing_more(database: None, breaking: st
     assert b"secret_table" not in response.content
 
 
+@pytest.mark.urls("config.urls")
+def test_it_never_promises_that_a_change_did_not_happen(database: None, breaking: str) -> None:
+    response = logged_in("support").post(breaking)
+    assert response.status_code == 500
+    assert b"Nothing was changed" not in response.content
+    assert b"It may have been carried out or not" in response.content
+
+
 def test_it_answers_htmx_with_a_strip_instead_of_a_page(database: None) -> None:
     response = logged_in("support").get("/nothing-here/", headers={"HX-Request": "true"})
     assert response.status_code == 404
