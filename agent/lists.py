@@ -79,6 +79,11 @@ def listing(*, user: Any, only: str = "", text: str = "", default: str = "all") 
     )
 
 
+def entry(row: Conversation) -> Entry:
+    """Return the line of one conversation."""
+    return _entries([row])[0]
+
+
 def _matching(rows: QuerySet[Conversation], text: str) -> QuerySet[Conversation]:
     """Keep the conversations about a customer, with words, or with the number that the text names."""
     text = text.replace("\x00", "")

@@ -3,9 +3,12 @@
 from typing import Any
 from uuid import UUID, uuid4
 
+import structlog
 from psycopg import Connection
 
 from agent import events
+
+log = structlog.get_logger()
 
 MOST_QUEUED = 20
 
@@ -105,6 +108,7 @@ def resume(conn: Connection[Any], *, thread: UUID, user: int, name: str) -> None
             (thread, f"{name} asked the agent to go on.", f"user:{user}:{uuid4()}"),
         )
         events.emit(conn, thread=thread, kind="status")
+    log.info("agent.thread.resumed_by_hand", thread=str(thread), user=user)
 
 
 def _change(conn: Connection[Any], *, thread: UUID, statement: str, values: dict[str, Any], otherwise: str) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agent import conversations as reading
-from agent import events, feeds, lists, messages, rulebook, standing
+from agent import events, feeds, histories, lists, messages, rulebook, standing
 from agent.forms import EditForm, MessageForm, QueuedForm, SubjectForm
 from agent.models import Conversation
 from agent.permissions import (
@@ -33,7 +33,8 @@ from outbox import bell
 @needs(check_user_can_read)
 def conversations(request: HttpRequest) -> HttpResponse:
     """Show the list, and how to begin."""
-    return render(request, _template(request), _shell(request))
+    template = "agent/_list.html" if request.htmx else "agent/page.html"
+    return render(request, template, _frame(request) | _list(request))
 
 
 @needs(check_user_can_talk)
@@ -43,13 +44,13 @@ def new(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("customer", "")
     context = {"text": text, "choices": subjects.search(text, limit=20), "error": ""}
     if request.method != "POST":
-        return render(request, "agent/new.html", _shell(request) | context)
+        return render(request, "agent/new.html", _frame(request) | _list(request) | context)
     form = SubjectForm(request.POST)
     if form.is_valid() and subjects.find(form.cleaned_data["subject"]):
         made = reading.create(subject=form.cleaned_data["subject"], user=request.user)
         return redirect("agent:conversation", pk=made.pk)
     context["error"] = "There is no such customer. Search for one by name, e-mail or number."
-    return render(request, "agent/new.html", _shell(request) | context, status=422)
+    return render(request, "agent/new.html", _frame(request) | _list(request) | context, status=422)
 
 
 @require_safe
@@ -62,8 +63,8 @@ def conversation(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 @needs(check_user_can_read)
 def feed(request: HttpRequest, pk: int) -> HttpResponse:
-    """Return the chat without its frame, for the page to take over what changed."""
-    return _draw(request, get_object_or_404(Conversation, pk=pk), template="agent/_chat.html")
+    """Return what may have changed since the page was drawn, for it to take over."""
+    return _draw_live(request, get_object_or_404(Conversation, pk=pk))
 
 
 @require_POST
@@ -142,28 +143,26 @@ def _act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *,
     events.publish(row.thread, "feed")
     if ring:
         bell.ring("agent.drive", str(row.thread))
-    if request.htmx:
-        return _draw(request, row, template="agent/_chat.html")
-    return redirect("agent:conversation", pk=row.pk)
+    return _draw_live(request, row) if request.htmx else redirect("agent:conversation", pk=row.pk)
 
 
 def _refused(request: HttpRequest, row: Conversation, sentence: str) -> HttpResponse:
-    """Draw the chat with the reason why nothing was taken; what was typed stays."""
+    """Draw the conversation with the reason why nothing was taken; what was typed stays."""
     typed = request.POST.get("text", "")[:20_000].replace("\x00", "")
-    return _draw(request, row, template=_template(request), error=sentence, typed=typed, status=422)
+    draw = _draw_live if request.htmx else _draw
+    return draw(request, row, status=422, error=sentence, typed=typed)
 
 
-def _draw(
-    request: HttpRequest,
-    row: Conversation,
-    *,
-    template: str = "agent/page.html",
-    error: str = "",
-    typed: str = "",
-    status: int = 200,
-) -> HttpResponse:
-    context = _shell(request) | talk(row, everything="all" in request.GET) | {"error": error, "typed": typed}
-    return render(request, template, context, status=status)
+def _draw(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
+    """Draw the whole page of a conversation."""
+    context = _frame(request) | _list(request) | talk(row, everything="all" in request.GET) | more
+    return render(request, "agent/page.html", context, status=status)
+
+
+def _draw_live(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
+    """Draw the parts of a conversation that change while it is open."""
+    context = _frame(request) | talk(row, everything="all" in request.GET) | {"entry": lists.entry(row)} | more
+    return render(request, "agent/_live.html", context, status=status)
 
 
 def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
@@ -174,27 +173,21 @@ def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
     return {
         "rows": rows,
         "conversation": row,
+        "current": row.pk,
         "began_by": rows.name(row.created_by_id),
         "standing": stands,
         "queue": rows.queued[1:] if stands.starting else rows.queued,
         "items": feeds.feed(rows, live=stands.can_stop or stands.words.startswith("Stopping"), shown=shown),
         "new_id": uuid.uuid4(),
-        "questions": reading.questions(row.subject),
+        "questions": [(question, histories.word(question)) for question in reading.questions(row.subject)],
         **wiring.plugged("BACKSTOP_SUBJECTS").panel(row.subject),
     }
 
 
-def _shell(request: HttpRequest) -> dict[str, Any]:
-    """Return what every page of the chat shows: the list, the strips, and what this person may do."""
-    can_talk = user_can_talk(request.user)
+def _frame(request: HttpRequest) -> dict[str, Any]:
+    """Return the strips, and what this person may do."""
     return {
-        "listing": lists.listing(
-            user=request.user,
-            only=request.GET.get("only", ""),
-            text=request.GET.get("q", "")[:200],
-            default="mine" if can_talk else "all",
-        ),
-        "can_talk": can_talk,
+        "can_talk": user_can_talk(request.user),
         "can_resume": user_can_resume(request.user),
         "can_see_evidence": user_can_see_evidence(request.user),
         "stand_in": not settings.BACKSTOP_MODEL,
@@ -202,8 +195,18 @@ def _shell(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _template(request: HttpRequest) -> str:
-    return "agent/_chat.html" if request.htmx else "agent/page.html"
+def _list(request: HttpRequest) -> dict[str, Any]:
+    """Return the list of conversations that the query string asks for."""
+    current = request.GET.get("current", "")
+    return {
+        "listing": lists.listing(
+            user=request.user,
+            only=request.GET.get("only", ""),
+            text=request.GET.get("q", "")[:200],
+            default="mine" if user_can_talk(request.user) else "all",
+        ),
+        "current": int(current) if current.isascii() and current.isdigit() and len(current) <= 18 else None,
+    }
 
 
 def _first_error(form: Any) -> str:

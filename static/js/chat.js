@@ -1,6 +1,7 @@
 // The chat: what the stream says is fetched again and morphed in place, forms are sent without leaving the page,
 // and the draft of a message stays on this device. Every page works without it.
 const chat = () => document.getElementById("chat");
+const LIST_EVERY = 20000; // milliseconds
 const byId = (id) => document.getElementById(id);
 
 // ── Taking over what changed ────────────────────────────────────────────────────────────────────
@@ -20,14 +21,20 @@ const callbacks = {
     return !(node.nodeType === Node.ELEMENT_NODE && node.hasAttribute("data-own"));
   },
   beforeAttributeUpdated(name, node) {
-    return !(name === "open" && node.matches("details"));
+    // What was opened stays open, and a line of the list leads where the list's filters say.
+    return !((name === "open" && node.matches("details")) || (name === "href" && node.matches(".conv")));
   },
 };
 
+// Each part of the answer takes the place of the element with its id.
 function morph(html) {
-  const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("chat");
-  if (!fresh) return;
-  keepingPlace(() => Idiomorph.morph(chat(), fresh, { callbacks }));
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  keepingPlace(() => {
+    for (const part of [...fresh.children]) {
+      const old = part.id && byId(part.id);
+      if (old) Idiomorph.morph(old, part, { callbacks });
+    }
+  });
 }
 
 // The reading position never jumps: a reader at the end stays at the end, any other stays at what they read.
@@ -70,6 +77,17 @@ async function refresh() {
   }
 }
 
+// How the others stand; this conversation's own line comes with each change.
+async function refreshList() {
+  if (document.hidden) return;
+  try {
+    const response = await fetch(chat().dataset.list, { headers: { "HX-Request": "true" }, redirect: "manual" });
+    if (response.ok) morph(await response.text());
+  } catch {
+    // Next time.
+  }
+}
+
 function ended() {
   byId("ended").hidden = false;
   source?.close();
@@ -99,7 +117,7 @@ function notLive(since) {
 
 function listen() {
   source?.close();
-  source = new EventSource(chat().dataset.stream);
+  source = new EventSource(byId("talk").dataset.stream);
   let first = true;
   source.addEventListener("open", () => {
     live(true);
@@ -164,7 +182,7 @@ class SessionOver extends Error {}
 
 async function answered(form, response, message) {
   const html = await response.text();
-  const isChat = html.includes('id="chat"');
+  const isChat = html.includes('id="talk"');
   if (response.ok) {
     byId("alerts").replaceChildren();
     if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
@@ -273,8 +291,9 @@ document.addEventListener("keydown", (event) => {
   if (event.target.value.trim()) event.target.form.requestSubmit();
 });
 
-if (chat()?.dataset.stream) {
+if (byId("talk")?.dataset.stream) {
   listen();
+  setInterval(refreshList, LIST_EVERY);
   if (byId("composer")) {
     recall(byId("composer"));
     if (matchMedia("(min-width: 60.01rem)").matches) byId("say").focus({ preventScroll: true });

@@ -75,7 +75,8 @@ def test_it_sends_with_enter_and_begins_a_line_with_shift_enter(visit: Open, sce
     page.keyboard.press("Enter")
     expect(page.locator("#entries")).to_contain_text("First\nsecond")
     expect(page.locator("#say")).to_have_value("")
-    assert scene.desk.scalar("SELECT text FROM public.agent_staff_message") == "First\nsecond"
+    text = "SELECT text FROM public.agent_staff_message"
+    assert until(lambda: scene.desk.scalar(text)) == "First\nsecond"
     page.keyboard.type("Another")
     page.keyboard.press("Enter")
     expect(page.locator("#queue")).to_contain_text("Another")
@@ -233,6 +234,19 @@ def test_it_leaves_open_what_was_opened(visit: Open, scene: Scene) -> None:
     scene.emits()
     expect(page.locator(".st[data-state=confirmed]").first).to_be_visible()
     expect(page.locator("pre.args")).to_be_visible()
+
+
+def test_it_shows_how_the_other_conversations_stand(visit: Open, scene: Scene, owner: Any) -> None:
+    other = scene.conversation.__class__.objects.create(subject=scene.desk.customer, created_by=scene.staff)
+    page = visit()
+    page.clock.install()
+    page.reload()
+    line = page.locator(f"#conv-{other.pk}")
+    expect(line).to_contain_text("Nothing was said yet")
+    owner.execute("INSERT INTO public.agent_thread (thread, state, activity) VALUES (%s, 'running', 'Writing')", (other.thread,))
+    page.clock.fast_forward(21_000)
+    expect(line).to_contain_text("Writing")
+    expect(page.locator(f"#conv-{scene.conversation.pk}")).to_have_attribute("aria-current", "page")
 
 
 def test_it_says_that_it_is_not_live_and_comes_back(scene: Scene, browser: Browser) -> None:
