@@ -26,7 +26,6 @@ from ledger import connections, people, wiring
 from outbox import bell
 
 View = Callable[..., Response]
-_NAMES = {int: "A whole number is needed.", str: "A text is needed."}
 
 
 class Strict(serializers.Serializer[Any]):
@@ -34,17 +33,17 @@ class Strict(serializers.Serializer[Any]):
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields; refuse what nobody asked for."""
-        if isinstance(data, dict) and (unknown := sorted(set(data) - set(self.fields))):
-            raise ValidationError({name: ["This field is not known."] for name in unknown})
-        if isinstance(data, dict) and (wrong := {name: [_NAMES[self._type(name)]] for name in data if not self._is_typed(name, data)}):
+        named = sorted(data) if isinstance(data, dict) else []
+        if wrong := {name: [problem] for name in named if (problem := self._problem(name, data[name]))}:
             raise ValidationError(wrong)
         return super().to_internal_value(data)
 
-    def _type(self, name: str) -> type:
-        return int if isinstance(self.fields[name], serializers.IntegerField) else str
-
-    def _is_typed(self, name: str, data: dict[str, Any]) -> bool:
-        return type(data[name]) is self._type(name)
+    def _problem(self, name: str, value: Any) -> str:
+        if name not in self.fields:
+            return "This field is not known."
+        if isinstance(self.fields[name], serializers.IntegerField):
+            return "" if type(value) is int else "A whole number is needed."
+        return "" if isinstance(value, str) else "A text is needed."
 
 
 class NewConversation(Strict):

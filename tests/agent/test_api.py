@@ -39,6 +39,9 @@ BAD = {
     "[]": "",
     '{"subject": 1, "subject": 2}': "twice",
     '{"subject": 1e3}': "whole",
+    '{"subject": "1"}': "whole",
+    '{"subject": "\u0661"}': "whole",
+    '{"subject": true}': "whole",
 }
 
 
@@ -74,7 +77,10 @@ def test_it_sends_the_same_message_once(scene: Scene, support: Client) -> None:
         ({"text": ""}, 400),
         ({"text": "a\x1bb"}, 400),
         ({"text": "x" * 8001}, 400),
-        ({"text": 5}, 201),
+        ({"text": 5}, 400),
+        ({"text": None}, 400),
+        ({"text": "x", "id": 5}, 400),
+        ({"text": "x", "id": None}, 400),
         ({"text": ["x"]}, 400),
         ({"text": "x", "id": "7"}, 400),
         ({"text": "x", "author": 1}, 400),
