@@ -11,9 +11,13 @@ def main() -> None:
     """Name the settings and the login before Django reads either."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("BACKSTOP_LOGIN", login_for(sys.argv[1:]))
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as fault:  # whoever starts it needs the sentence, not our stack
+        sys.exit(str(fault))
 
 
 if __name__ == "__main__":
