@@ -78,6 +78,10 @@ class AttemptOutcome(models.Model):
         indexes = [
             models.Index(fields=["thread", "ai_message_id"], name="ledger_outcome_of_batch"),
             models.Index(fields=["-closed_at"], name="ledger_outcome_newest"),
+            # what a filter asks for is rare among what went well, and costs nothing there
+            models.Index(
+                fields=["outcome", "-closed_at"], condition=~models.Q(outcome="committed"), name="ledger_outcome_troubled"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -117,6 +117,11 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["thread", "ai_message_id"], name="ledger_outcome_of_batch"),
                     models.Index(fields=["-closed_at"], name="ledger_outcome_newest"),
+                    models.Index(
+                        fields=["outcome", "-closed_at"],
+                        condition=models.Q(("outcome", "committed"), _negated=True),
+                        name="ledger_outcome_troubled",
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from ledger.filters import AttemptFilters
 from tests.agent.batches import Desk
 from tests.escalations.conftest import browse, scene
 from tests.escalations.scenes import Scene, person
@@ -142,6 +143,18 @@ def test_a_page_costs_the_same_for_many_rows(scene: Begin, browse: Browse, admin
 
 
 # -- attempts ----------------------------------------------------------------------------------
+
+
+def test_a_rare_outcome_is_found_without_reading_all_that_went_well(owner: Any) -> None:
+    owner.execute(
+        "INSERT INTO public.ledger_attempt_outcome (attempt_id, thread, ai_message_id, generation, outcome, calls, closed_at)"
+        " SELECT gen_random_uuid(), gen_random_uuid(), 'ai', 0, CASE WHEN n > 4990 THEN 'rolled_back' ELSE 'committed' END, '[]',"
+        " now() - make_interval(secs => n) FROM generate_series(1, 5000) AS n"
+    )
+    owner.execute("ANALYZE public.ledger_attempt_outcome")
+    form = AttemptFilters({"outcome": "rolled_back"})
+    plan = form.rows().order_by("-closed_at", "-attempt_id")[:50].explain()
+    assert "ledger_outcome_troubled" in plan
 
 
 def test_attempts_are_narrowed(scene: Begin, browse: Browse, admin: Any) -> None:
