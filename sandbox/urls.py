@@ -5,4 +5,4 @@ from django.urls import path
 from sandbox.story import views
 
 app_name = "sandbox"
-urlpatterns = [path("story/", views.story, name="story")]
+urlpatterns = [path("story/", views.story, name="story"), path("story/tell/", views.tell, name="tell")]

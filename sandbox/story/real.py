@@ -28,9 +28,12 @@ class CannotTell(Exception):
     """The story cannot be told here now; the text says why."""
 
 
-def begin() -> Conversation:
-    """Send the story's message about a customer who has paid enough, and ring for the agent; raises CannotTell."""
-    user = User.objects.filter(groups__name=SUPPORT, is_active=True).order_by("id").first()
+def begin(user: User | None = None) -> Conversation:
+    """Send the story's message about a customer who has paid enough, and ring for the agent; raises CannotTell.
+
+    Without a `user` the first support person sends it.
+    """
+    user = user or User.objects.filter(groups__name=SUPPORT, is_active=True).order_by("id").first()
     payment = _payment()
     if user is None or payment is None:
         missing = "no customer with a payment of €80.00 or more to refund" if user else "nobody with the role support"
@@ -68,7 +71,7 @@ def tell(conversation: Conversation) -> Telling:
 
 def newest() -> Conversation | None:
     """Return the newest conversation in which the story's message was sent, by this command or by hand."""
-    told = StaffMessage.objects.filter(text__startswith=script.BEGINNING, text__endswith=script.ENDING, number=1)
+    told = StaffMessage.objects.filter(text__startswith=script.BEGINNING, text__contains=script.MISTAKE, number=1)
     found: Conversation | None = Conversation.objects.filter(thread__in=told.values("thread")).order_by("-id").first()
     return found
 
@@ -97,6 +100,11 @@ def is_answered(conversation: Conversation) -> bool:
     halted = Thread.objects.filter(thread=conversation.thread, state__in=[Thread.State.IDLE, Thread.State.WAITING])
     queued = StaffMessage.objects.filter(thread=conversation.thread, state=StaffMessage.State.QUEUED)
     return bool(halted.exists() and not queued.exists())
+
+
+def waits(conversation: Conversation) -> bool:
+    """Say whether a person has to decide before the story goes on."""
+    return Thread.objects.filter(thread=conversation.thread, state=Thread.State.WAITING).exists()
 
 
 def is_settled(conversation: Conversation) -> bool:

@@ -10,7 +10,8 @@ from sandbox.offline import periods
 from sandbox.offline.periods import Month
 
 BEGINNING = "Issue a credit memo of €80 for "
-ENDING = ", take it off their balance and refund €80 to their card [misbehave: stray quote]"
+MISTAKE = "[misbehave: stray quote]"
+ENDING = f", take it off their balance and refund €80 to their card {MISTAKE}"
 AMOUNT = 8_000  # minor units of EUR
 
 

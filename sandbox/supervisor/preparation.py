@@ -52,8 +52,9 @@ class Preparation:
         return ours and not self.content["demo"] and (bool(self.content["stripe"]) or self.wish.demo)
 
     def demo(self) -> None:
-        """Make the demonstration's customers."""
+        """Make the demonstration's customers, and tell the story's naive side for the page that compares."""
         self._run("demo", login="owner")
+        self._run("story", "--naive", login="owner")
         self.content["demo"] = True
         instances.remember(self.wish.data, self.content)
 

@@ -60,6 +60,7 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "outbox:replay": (None, ADMIN),
     "outbox:webhook": (None, ANYBODY),
     "sandbox:story": (ALL, None),
+    "sandbox:tell": (None, SUPPORT),
 }
 # what a permitted request for something that does not exist, or without its fields, may be answered
 DONE = frozenset({200, 302, 400, 404, 409, 415, 422})
