@@ -93,18 +93,32 @@ class SwitchForm(forms.Form):
     reason = ReasonField("Say why: it is shown to everybody.")
 
 
+class WholeField(forms.IntegerField):
+    """A whole number and nothing else: Django would take "250.00" for 250, which in minor units is €2.50."""
+
+    re_decimal = re.compile(r"(?!)")
+
+
 class LimitForm(forms.Form):
-    """The amount above which a tool's call waits for a reviewer; empty takes the limit away."""
+    """The amount above which a tool's call waits for a reviewer, or, said in so many words, no limit."""
 
     tool = forms.ChoiceField(error_messages={"invalid_choice": "There is no such tool."})
-    value = forms.IntegerField(
+    unlimited = forms.BooleanField(required=False)
+    value = WholeField(
         required=False,
         min_value=0,
         max_value=LARGEST_AMOUNT,
-        error_messages={"invalid": "Minor units as a whole number: 25000 is 250.00."},
+        error_messages={"invalid": "Write minor units as a whole number: 25000 is €250.00, and ¥25,000."},
     )
     reason = ReasonField("Say why: it is kept with the limit.")
 
     def __init__(self, *args: Any, tools: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["tool"].choices = [(name, name) for name in tools]
+
+    def clean(self) -> dict[str, Any]:
+        """Return the checked fields; an amount that was left out is not taken for "no limit"."""
+        given: dict[str, Any] = super().clean() or {}
+        if "value" in given and (given["value"] is None) != bool(given.get("unlimited")):
+            raise forms.ValidationError("Give an amount, or tick “No limit”: one of the two.")
+        return given

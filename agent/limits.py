@@ -48,7 +48,8 @@ def set_limit(request: HttpRequest) -> HttpResponse:
     with connections.writing() as conn:
         rulebook.set_limit(conn, tool=tool, value=value, reason=reason, user=int(request.user.pk))
     log.warning("agent.limit.set", tool=tool, value=value, user=request.user.pk)
-    messages.success(request, f"The limit of {tool} is set.")
+    now = "has no limit now" if value is None else f"is held above {value:,} minor units now"
+    messages.success(request, f"{tool} {now}.")
     return redirect("agent:limits")
 
 

@@ -322,13 +322,16 @@ def test_it_sets_the_limit_of_a_tool(scene: Scene, as_role: AsRole) -> None:
     assert admin.post("/limits/set/", given).status_code == 302
     assert scene.runs(CREATE).kind == "held"
     assert "47,999" in admin.get("/limits/").content.decode()
-    assert admin.post("/limits/set/", given | {"value": ""}).status_code == 302
+    assert admin.post("/limits/set/", given | {"value": "", "unlimited": "on"}).status_code == 302
     assert scene.runs(CREATE).kind == "applied"
 
 
 BAD_LIMITS = [
     {"value": "-1"},
     {"value": "1.5"},
+    {"value": "250.00"},
+    {"value": ""},
+    {"unlimited": "on"},
     {"value": "x"},
     {"value": str(10**30)},
     {"tool": "Nothing"},
