@@ -66,7 +66,7 @@ def _roll_back(
             return told_by_trace, None
         # A tool that raised by itself left the transaction usable: then its own changes can be read too.
         usable = conn.info.transaction_status is TransactionStatus.INTRANS
-        undone = changes.of_attempt(conn, attempt_id=attempt.id) if usable else None
+        undone = trace.changes or (changes.of_attempt(conn, attempt_id=attempt.id) if usable else None)
         call = _innermost(conn, calls=calls)
         if undone is None and call is not None:
             undone = changes.of_attempt(conn, attempt_id=attempt.id)

@@ -72,9 +72,11 @@ def run(conn: Connection[Any], attempt: Attempt, *, calls: Sequence[ValidCall], 
 def _traced(conn: Connection[Any], trace: Trace) -> Iterator[None]:
     usual = conn.cursor_factory
     conn.cursor_factory = CursorFactory(trace)  # type: ignore[assignment]  # called like a class, reports to the trace
+    conn.add_notice_handler(trace.heard)
     try:
         yield
     finally:
+        conn.remove_notice_handler(trace.heard)
         conn.cursor_factory = usual
 
 

@@ -1,5 +1,6 @@
 """Which statement failed. In pipeline mode an error surfaces later than its statement, in another call's code."""
 
+import json
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,7 @@ class Trace:
     guarded: bool = False  # a tool is running
     failed: Statement | None = None
     error: psycopg.Error | None = None
+    changes: list[dict[str, Any]] = field(default_factory=list)  # told as they happened, if asked for
 
     def enter(self, phase: Phase, call: int | None = None) -> None:
         """Say whose statements follow."""
@@ -53,6 +55,11 @@ class Trace:
             raise ControlsTransaction(text[:100])
         self.counted += 1
         return Statement(phase=self.phase, call=self.call, number=self.counted, text=text)
+
+    def heard(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Keep a change that a trigger told of: a notice outlives the rollback, the failing call's own rows included."""
+        if notice.message_primary == "backstop.change" and notice.message_detail:
+            self.changes.append(json.loads(notice.message_detail))
 
     def refused(self, statement: Statement, error: psycopg.Error) -> None:
         """Keep the first error: whatever follows it was aborted because of it."""

@@ -128,3 +128,12 @@ def test_it_survives_a_tool_that_ends_the_transaction(desk: Desk, change: str) -
     with pytest.raises(Bug):
         run(desk, others(1, rogue))
     assert desk.outcomes()[-1]["outcome"] == "bug"
+
+
+def test_it_keeps_the_failing_calls_own_changes_when_asked_to(desk: Desk, settings: Any) -> None:
+    settings.BACKSTOP_TRACE_FAILED_CALL = True
+    run(desk, others(1, scripted(1, fails_at=3, fetched=True)))
+    (outcome,) = desk.outcomes()
+    assert [change["call_index"] for change in outcome["undone"]] == [0, 0, 0, 1, 1]
+    assert outcome["undone"][4]["after"]["billing_period"] == "2002-02-01"
+    assert desk.count("billing_invoice") == 0
