@@ -109,7 +109,7 @@ class TracedCursor(Cursor[Any]):
 
     def _check_results(self, results: list[Any]) -> None:
         # Answers come in the order of the statements. psycopg has no public place to see each of them;
-        # tests/agent/test_attribution.py fails if this one moves.
+        # tests/test_rollbacks.py fails if this one moves.
         statement = self._unanswered.popleft() if self._unanswered else self._latest
         assert statement is not None
         try:
