@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from time import monotonic
 from typing import Any
 
@@ -12,6 +13,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 BELIEVED = 1.0  # seconds
+_first_use = Lock()  # two threads that came first would open two pools, and one would be lost with its connections
 
 
 @contextmanager
@@ -41,9 +43,14 @@ def check_if_idle(conn: Connection[Any]) -> None:
         conn._looked_at = now  # type: ignore[attr-defined]
 
 
-@cache
 def pool() -> "ConnectionPool[Connection[Any]]":
     """Return the pool, opened at first use (after any fork)."""
+    with _first_use:
+        return _pool()
+
+
+@cache
+def _pool() -> "ConnectionPool[Connection[Any]]":
     return ConnectionPool(
         settings.DATABASE_URL,
         kwargs=arguments(),

@@ -1,38 +1,20 @@
-"""The pool: a connection that was looked at a moment ago is believed, a dead one is replaced."""
+"""One pool a process, whoever comes first."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
-import psycopg
-import pytest
-from psycopg_pool import ConnectionPool
-
 from ledger import connections
-from tests import databases, plugin
 
 
-@pytest.fixture
-def pool(database: None) -> Any:
-    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
-    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1, max_size=1, check=connections.check_if_idle) as pool:
-        yield pool
+def test_it_opens_one_pool_for_threads_that_come_at_once(database: None) -> None:
+    connections.pool().close()
+    connections._pool.cache_clear()
+    together = Barrier(8)
 
+    def first(_: int) -> Any:
+        together.wait()
+        return connections.pool()
 
-def pid(pool: Any) -> int:
-    with pool.connection() as conn:
-        return int(conn.execute("SELECT pg_backend_pid()").fetchone()[0])
-
-
-def test_it_replaces_a_dead_connection(pool: Any, superuser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BELIEVED", 0.0)
-    first = pid(pool)
-    superuser.execute("SELECT pg_terminate_backend(%s, 5000)", (first,))
-    assert pid(pool) != first
-
-
-def test_it_fails_once_at_most_after_believing(pool: Any, superuser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BELIEVED", 3600.0)
-    first = pid(pool)
-    superuser.execute("SELECT pg_terminate_backend(%s, 5000)", (first,))
-    with pytest.raises(psycopg.OperationalError):
-        pid(pool)
-    assert pid(pool) != first
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(first, range(8)))) == 1
