@@ -197,6 +197,7 @@ BACKSTOP_SENTENCES = "billing.sentences.SENTENCES"
 BACKSTOP_SUBJECTS = "billing.subjects"
 BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what people read
 BACKSTOP_OUTBOX_HANDLERS = "billing.handlers.HANDLERS"
+BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
 # Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).
 BACKSTOP_ON_SETTLED = ["escalations.settled.open_if_needed", "agent.settled.tell_conversation"]

@@ -10,10 +10,10 @@ from django.core.exceptions import ObjectDoesNotExist
 from escalations import conversations, inbox, moments, permissions, policies, questions, verdicts
 from escalations.models import Decision, Escalation
 from escalations.moments import Moment
-from ledger import calls, evidence, people, wiring
+from ledger import calls, evidence, marks, people, wiring
 from ledger.evidence import Evidence
 from ledger.marks import Mark
-from outbox import fates, handlers
+from outbox.effects import Effect
 from outbox.models import Message
 
 
@@ -26,23 +26,6 @@ class ProposedCall:
     sentence: str
     lines: list[tuple[str, str]]
     held: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sent:
-    """An outbox message and where it stands."""
-
-    message: Message
-
-    @property
-    def fate(self) -> fates.Fate:
-        """Return where it stands."""
-        return fates.fate(self.message)
-
-    @property
-    def sentence(self) -> str:
-        """Return what it sends in words."""
-        return handlers.sentence(topic=self.message.topic, payload=self.message.payload)
 
 
 class Case:
@@ -173,10 +156,10 @@ class Case:
         return evidence.differing([item for item in reversed(self.attempts) if item.result in ("rolled_back", "refused")])
 
     @cached_property
-    def sent(self) -> Sent | None:
+    def sent(self) -> Effect | None:
         """Return the outbox message that it is about."""
         message = Message.objects.filter(id=self.payload.get("message_id") or 0).first()
-        return Sent(message=message) if message else None
+        return Effect(message=message) if message else None
 
     # -- what came of it ---------------------------------------------------------------------------
 
@@ -190,18 +173,18 @@ class Case:
         return evidence.of_thread(row.thread, since=row.decided_at, until=until)
 
     @cached_property
-    def outcome_messages(self) -> list[Sent]:
+    def outcome_messages(self) -> list[Effect]:
         """Return what those attempts sent."""
         batches = {item.row.ai_message_id for item in self.outcome if item.result == "committed"}
         if not batches:
             return []
         found = Message.objects.filter(thread=self.escalation.thread, ai_message_id__in=batches).order_by("id")
-        return [Sent(message=message) for message in found]
+        return [Effect(message=message) for message in found]
 
     @property
     def decided(self) -> Mark:
         """Return the mark of the decision."""
-        return questions.DECISIONS[self.decision.kind] if self.decision else questions.PROGRESS[self.escalation.state]
+        return marks.DECISIONS[self.decision.kind] if self.decision else marks.PROGRESS[self.escalation.state]
 
     @property
     def decided_by(self) -> str:

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from escalations import questions
 from escalations.models import Decision
-from ledger import keysets, people
+from ledger import keysets, marks, people
 from ledger.filters import numbered
 from ledger.spans import instants
 
@@ -20,7 +20,7 @@ class DecisionFilters(forms.Form):
 
     q = forms.CharField(required=False, max_length=200)
     decision = forms.ChoiceField(
-        required=False, choices=[("", "any"), *((kind, mark.word) for kind, mark in questions.DECISIONS.items())]
+        required=False, choices=[("", "any"), *((kind, mark.word) for kind, mark in marks.DECISIONS.items())]
     )
     kind = forms.ChoiceField(required=False, choices=[("", "any"), *((k, mark.word) for k, mark in questions.KINDS.items())])
     person = forms.CharField(required=False, max_length=150)
@@ -69,9 +69,9 @@ def lines(rows: list[Decision]) -> list[dict[str, Any]]:
     return [
         {
             "decision": row,
-            "mark": questions.DECISIONS[row.kind],
+            "mark": marks.DECISIONS[row.kind],
             "kind": questions.KINDS[row.escalation.kind],
-            "progress": questions.PROGRESS[row.escalation.state],
+            "progress": marks.PROGRESS[row.escalation.state],
             "title": questions.title(row.escalation),
             "amount": questions.amount(row.escalation),
             "by": names.get(row.decided_by, "the system"),

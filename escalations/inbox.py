@@ -10,7 +10,7 @@ from django.db.models.functions import Cast
 
 from escalations import questions
 from escalations.models import Escalation
-from ledger import keysets, people
+from ledger import keysets, marks, people
 from ledger.filters import numbered
 from ledger.marks import Mark
 
@@ -127,7 +127,7 @@ def _line(row: Escalation, *, user: int, now: datetime, names: dict[int, str], c
         spent=spent(row, now=now),
         holder="You" if holder == user else names.get(holder, "") if holder else "",
         mine=holder == user,
-        progress=questions.PROGRESS[row.state],
+        progress=marks.PROGRESS[row.state],
     )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from escalations import questions
 from escalations.models import Escalation
+from ledger import marks
 from ledger.evidence import Evidence
 
 
@@ -35,7 +36,7 @@ def _own(row: Escalation, names: Mapping[int, str]) -> list[Moment]:
     mark = questions.KINDS[row.kind]
     found = [Moment(at=row.opened_at, state=mark.state, what="Put to a person:", more=mark.word.lower())]
     if row.decided_at:
-        decision = questions.DECISIONS[row.decision.kind]
+        decision = marks.DECISIONS[row.decision.kind]
         by = names.get(row.decision.decided_by, "somebody") if row.decision.decided_by else "the system"
         found.append(Moment(at=row.decided_at, state=decision.state, what=decision.word, more=f"by {by}"))
     if row.resumed_at:

@@ -17,23 +17,7 @@ KINDS: Mapping[str, Mark] = {
     "rejected_payment": Mark(state="failed", icon="ban", word="Payment refused"),
     "dirty_state": Mark(state="uncertain", icon="git-compare-arrows", word="Books disagree"),
 }
-DECISIONS: Mapping[str, Mark] = {
-    "approve": Mark(state="applied", icon="check", word="Approved"),
-    "reject": Mark(state="failed", icon="x", word="Rejected"),
-    "answer": Mark(state="info", icon="messages-square", word="Answered"),
-    "retry": Mark(state="info", icon="rotate-ccw", word="Retried"),
-    "close": Mark(state="queued", icon="x", word="Closed"),
-    "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
-}
 WANTED = {"approve": "approval", "reject": "rejection", "answer": "answer", "retry": "retry", "close": "closing"}
-PROGRESS: Mapping[str, Mark] = {
-    "open": Mark(state="held", icon="clock", word="Open"),
-    "claimed": Mark(state="held", icon="user-round-check", word="Claimed"),
-    "decided": Mark(state="held", icon="clock", word="Not run yet"),
-    "resumed": Mark(state="queued", icon="circle-dashed", word="Runs"),
-    "done": Mark(state="applied", icon="check", word="Finished"),
-    "expired": Mark(state="undone", icon="timer", word="Expired"),
-}
 LAST_ONE = "The last one: "  # in the reason of a series of rollbacks, before what the last one failed on
 RULES = {"per_call": "Over the limit for one call", "kill_switch": "Changes are paused"}
 

@@ -13,7 +13,7 @@ from escalations import decided, desk, facts, inbox, permissions, questions
 from escalations.cases import Case
 from escalations.forms import REASONS, DecisionForm
 from escalations.models import Escalation
-from ledger import keysets
+from ledger import keysets, marks
 from ledger.roles import needs
 
 
@@ -162,7 +162,7 @@ def _conflict(fact: facts.Fact, *, form: DecisionForm | None, user: Any) -> dict
     wanted = questions.WANTED[form.cleaned_data["kind"]] if form and form.is_valid() else "claim"
     context: dict[str, Any] = {"sentence": str(fact), "wanted": wanted, "held": isinstance(fact, facts.HeldByAnother)}
     if isinstance(fact, facts.AlreadyDecided):
-        verb = questions.DECISIONS[fact.kind].word.lower() if fact.kind in questions.DECISIONS else "decided"
+        verb = marks.DECISIONS[fact.kind].word.lower() if fact.kind in marks.DECISIONS else "decided"
         name = "You" if fact.name == user.get_username() else fact.name[:1].upper() + fact.name[1:]
         context |= {"sentence": f"{name} already {verb} this", "at": fact.at, "decided": True}
     return context

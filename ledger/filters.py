@@ -82,19 +82,29 @@ class Trail(forms.Form):
 
 
 class ExecutionFilters(Trail):
-    """Filters of applied calls."""
+    """Filters of applied calls. Look-ups are the many that changed nothing: they are left out unless asked for."""
+
+    does = forms.ChoiceField(required=False, choices=[("", "writes"), ("read", "reads"), ("all", "all")])
 
     def rows(self) -> Rows:
         """Return the executions that match; none while a filter makes no sense."""
         if not self.is_valid():
             return Execution.objects.none()
         found = Execution.objects.filter(self.whose(), self.when("committed_at"))
-        if tool := self.cleaned_data["tool"]:
-            found = found.filter(tool=tool)
         text = self.cleaned_data["q"]
         if uid := as_uuid(text):
             return found.filter(Q(attempt_id=uid) | Q(thread=uid))
+        found = found.filter(self._deeds())
         return with_words(found, text, column="committed_at", words=("tool_call_id", "ai_message_id", "arguments", "result"))
+
+    def _deeds(self) -> Q:
+        """Return the condition on what the calls do; who names a tool gets it, whatever it does."""
+        if tool := self.cleaned_data["tool"]:
+            return Q(tool=tool)
+        idle = {name: sentences.does(name) for name in sentences.tools() if sentences.does(name) != "write"}
+        if self.cleaned_data["does"] == "read":
+            return Q(tool__in=[name for name, does in idle.items() if does == "read"])
+        return Q() if self.cleaned_data["does"] == "all" else ~Q(tool__in=list(idle))
 
 
 class AttemptFilters(Trail):

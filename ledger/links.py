@@ -6,6 +6,8 @@ from uuid import UUID
 
 from django.apps import apps
 
+from ledger import wiring
+
 MOST_CALLS = 20  # of one batch; the ledger's own constraint
 
 
@@ -35,6 +37,18 @@ def escalations(*, thread: UUID, ai_message_id: str) -> list[Any]:
 def messages(*, thread: UUID, ai_message_id: str) -> list[Any]:
     """Return the outbox messages that one batch committed, in order."""
     return list(model("outbox.Message").objects.filter(thread=thread, ai_message_id=ai_message_id).order_by("id"))
+
+
+def effects(calls: Iterable[tuple[UUID, str, int]]) -> dict[tuple[UUID, str, int], list[Any]]:
+    """Return the external effects that each of these (thread, ai message id, call index) promised, in order: one query."""
+    wanted, make = set(calls), wiring.plugged("BACKSTOP_EFFECT")
+    rows = model("outbox.Message").objects.filter(
+        thread__in={thread for thread, _, _ in wanted}, ai_message_id__in={message for _, message, _ in wanted}
+    )
+    found: dict[tuple[UUID, str, int], list[Any]] = {}
+    for row in rows.order_by("id"):
+        found.setdefault((row.thread, row.ai_message_id, row.call_index), []).append(make(message=row))
+    return found
 
 
 def answers(batches: Iterable[tuple[UUID, str]]) -> dict[tuple[UUID, str, int], str]:

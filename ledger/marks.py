@@ -38,6 +38,23 @@ CALLS = {
     "left_open": LEFT_OPEN,
     "stopped": Mark(state="undone", icon="undo-2", word="Not applied: stopped"),
 }
+# A person's decision, and how far what it is about has come.
+DECISIONS = {
+    "approve": Mark(state="applied", icon="check", word="Approved"),
+    "reject": Mark(state="failed", icon="x", word="Rejected"),
+    "answer": Mark(state="info", icon="messages-square", word="Answered"),
+    "retry": Mark(state="info", icon="rotate-ccw", word="Retried"),
+    "close": Mark(state="queued", icon="x", word="Closed"),
+    "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
+}
+PROGRESS = {
+    "open": Mark(state="held", icon="clock", word="Open"),
+    "claimed": Mark(state="held", icon="user-round-check", word="Claimed"),
+    "decided": Mark(state="held", icon="clock", word="Not run yet"),
+    "resumed": Mark(state="queued", icon="circle-dashed", word="Runs"),
+    "done": Mark(state="applied", icon="check", word="Finished"),
+    "expired": Mark(state="undone", icon="timer", word="Expired"),
+}
 
 
 def of_attempt(outcome: str | None, *, does: str = "write") -> Mark:

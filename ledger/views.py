@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ledger import evidence, ids, keysets, links, people, sentences
+from ledger import evidence, ids, keysets, links, marks, people, sentences
 from ledger.filters import AttemptFilters, ExecutionFilters
 from ledger.marks import of_attempt
 from ledger.models import Attempt, AttemptOutcome
@@ -28,9 +28,12 @@ def executions(request: HttpRequest) -> HttpResponse:
     page = keysets.asked_for(form.rows(), order=EXECUTIONS, size=SIZE, query=request.GET)
     threads = links.conversations(row.thread for row in page.rows)
     staff, customers = _staff(page.rows), _customers(page.rows)
+    effects = links.effects((row.thread, row.ai_message_id, row.call_index) for row in page.rows)
     rows = [
         {
             "execution": row,
+            "mark": marks.of_call("applied", does=sentences.does(row.tool)),
+            "effects": effects.get((row.thread, row.ai_message_id, row.call_index), []),
             "conversation": threads.get(row.thread),
             "sentence": sentences.applied(tool=row.tool, arguments=row.arguments, result=row.result),
             **_names(row, staff, customers),

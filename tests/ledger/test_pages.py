@@ -97,6 +97,47 @@ def test_executions_are_narrowed(scene: Begin, browse: Browse, admin: Any) -> No
         assert set(attempts_on(client, f"/audit/{query}")) == attempts, query
 
 
+def test_a_refused_charge_is_never_shown_as_applied(scene: Begin, browse: Browse, admin: Any) -> None:
+    made, client = scene(), browse(admin)
+    made.payment()
+    for state, word in (
+        ("rejected", "Refused"),
+        ("succeeded", "Confirmed"),
+        ("uncertain", "Uncertain"),
+        ("dead", "Needs a person"),
+    ):
+        made.owner.execute("UPDATE public.outbox_message SET state = %s, finished_at = now()", (state,))
+        row = rows_of(client, "/audit/?tool=QueueCharge")[0]
+        assert word in row, state
+        assert "Applied" not in row, state
+    assert "Applied" in rows_of(client, "/audit/?tool=CreateInvoice")[0]
+
+
+def test_look_ups_are_read_and_left_out_unless_asked_for(scene: Begin, browse: Browse, admin: Any) -> None:
+    made, client = scene(), browse(admin)
+    read = str(made.tries(("LookUpCustomer", {}))[0].attempt_id)
+    asked = str(made.tries(("AskHuman", {"question": "Which contract?"}))[0].attempt_id)
+    wrote = str(made.tries(credit(100))[0].attempt_id)
+    expected = {
+        "": {wrote},
+        "?does=read": {read},
+        "?does=all": {read, asked, wrote},
+        "?tool=LookUpCustomer": {read},
+        f"?q={read}": {read},
+        "?does=nonsense": set(),
+    }
+    for query, attempts in expected.items():
+        assert set(attempts_on(client, f"/audit/{query}")) == attempts, query
+    (row,) = rows_of(client, "/audit/?does=read")
+    assert "Read</span>" in row
+    assert "Applied" not in row
+
+
+def rows_of(client: Client, path: str) -> list[str]:
+    """Return the lines of the table."""
+    return re.findall(r"<tr data-row>.*?</tr>", client.get(path).content.decode(), re.DOTALL)
+
+
 def fill(owner: Any, thread: uuid.UUID, customer: int, staff: int, count: int) -> None:
     """Add applied calls, cheaply, several of them in the same microsecond."""
     owner.execute(
@@ -124,18 +165,18 @@ def test_executions_are_paged_without_gaps_or_repeats(scene: Begin, browse: Brow
     assert back
     assert attempts_on(client, "/audit/" + back[1].replace("&amp;", "&")) == pages[1]
     for nonsense in ("before=x", "after=x~y~z", "after=2026-01-01T00:00:00~nonsense~1", "after=%00"):
-        assert len(attempts_on(client, f"/audit/?{nonsense}")) == 50
+        assert len(attempts_on(client, f"/audit/?does=all&{nonsense}")) == 50
 
 
 def test_a_page_costs_the_same_for_many_rows(scene: Begin, browse: Browse, admin: Any) -> None:
     made, client = scene(), browse(admin)
     made.rollbacks()
     made.tries(credit(100))
-    for path in ("/audit/", "/audit/attempts/"):
+    for path in ("/audit/?does=all", "/audit/attempts/"):
         with CaptureQueriesContext(connection) as few:
             client.get(path)
-        fill(made.owner, made.thread, made.customer, made.staff.id, 60) if path == "/audit/" else None
-        for number in range(10 if path != "/audit/" else 0):
+        fill(made.owner, made.thread, made.customer, made.staff.id, 60) if path != "/audit/attempts/" else None
+        for number in range(10 if path == "/audit/attempts/" else 0):
             made.tries(credit(9_000 + number))
         with CaptureQueriesContext(connection) as lots:
             client.get(path)
@@ -249,7 +290,7 @@ def test_hostile_text_stays_text(scene: Begin, browse: Browse, admin: Any) -> No
     made.tries(("AskHuman", {"question": HOSTILE}))
     made.tries((HOSTILE, {"x": HOSTILE}))
     client = browse(admin)
-    paths = ["/audit/", "/audit/attempts/", f"/audit/?q={HOSTILE}", f"/find/?q={HOSTILE}"]
+    paths = ["/audit/?does=all", "/audit/attempts/", f"/audit/?q={HOSTILE}", f"/find/?q={HOSTILE}"]
     paths += [f"/audit/attempts/{attempt}/" for kind in outcomes(made.owner).values() for attempt in kind]
     for path in paths:
         page = client.get(path).content.decode()
