@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 
@@ -15,10 +15,13 @@ from sandbox.offline.tokens import END, UNKNOWN, Setting, Token
 # Months into the future that a month without a year may lie, by act.
 AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "again": periods.AHEAD, "refund": 0, "memo": 0}
 USUALLY_AHEAD = 1
+PLEASE = ("please", "pls", "plz", "can we please", "could we please")
+COUNTS = {"two": 2, "three": 3, "four": 4}
+_PEOPLE = "|".join(map(re.escape, sorted(vocabulary.PEOPLE, key=len, reverse=True)))
 ASK = re.compile(
     r"^(?:please\s+|could you\s+|can you\s+)*"
-    rf"(?:{'|'.join(map(re.escape, vocabulary.ASKING_VERBS))})\s+"
-    rf"(?:{'|'.join(map(re.escape, sorted(vocabulary.PEOPLE, key=len, reverse=True)))})\b"
+    rf"(?:(?:{'|'.join(map(re.escape, vocabulary.ASKING_VERBS))})\s+"
+    rf"(?:{_PEOPLE})\b|(?:{_PEOPLE})\s+(?:should|must|needs to|has to|ought to)\b)"
     r"[\s,:]*(?P<question>.*)$",
     re.IGNORECASE | re.DOTALL,
 )
@@ -35,6 +38,7 @@ class Act:
     everything: bool = False
     rest: bool = False
     each: bool = False
+    count: int = 0  # "two invoices"
     pronoun: bool = False
     both: bool = False
     latest: bool = False
@@ -57,12 +61,29 @@ def understand(message: str, *, setting: Setting) -> list[Act]:
     ahead = periods.AHEAD if any(AHEAD.get(name) == periods.AHEAD for name, _ in found) else ahead
     acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in found])
     _check_acts(acts, message=message, tokens_=found_tokens)
-    return acts
+    if any(is_write(act) for act in acts):
+        _check_questions(found)
+        return acts
+    return [replace(act, name=_asked_by_fact(act)) if act.name == patterns.FACT else act for act in acts]
 
 
 def is_write(act: Act) -> bool:
     """Say whether the act changes something."""
-    return act.name not in patterns.READ | patterns.TALK
+    return act.name not in patterns.READ | patterns.TALK | {patterns.FACT}
+
+
+def _asked_by_fact(act: Act) -> str:
+    """Return the question that a fact alone comes to: how that charge or invoice stands."""
+    return "charge_status" if "charge" in act.words.lower() else "invoice_status"
+
+
+def _check_questions(found: Sequence[clauses.Clause]) -> None:
+    """Raise NotUnderstood for a question beside an order: it may be a condition, as in "charge it, where unpaid"."""
+    for name, clause in found:
+        tags = clauses.tags_of(clause)
+        if name in patterns.READ and ("SHOW" not in tags or "ASKING" in tags):
+            words = " ".join(token.text for token in clause).strip(" ,")
+            raise NotUnderstood(f"I cannot tell whether “{words}” is a question or a condition, so I did nothing. Ask it apart.")
 
 
 def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
@@ -77,7 +98,7 @@ def _check_words(found: Sequence[Token], *, setting: Setting) -> None:
     unknown = [token.text for token in found if token.tag in (UNKNOWN, "NUMBER")]
     if unknown:
         listed = ", ".join(f"“{text}”" for text in dict.fromkeys(unknown))
-        raise NotUnderstood(f"I did not understand {listed}, so I did nothing.")
+        raise NotUnderstood(f"I did not understand {listed}, so I did nothing.", unknown=unknown)
 
 
 def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) -> Act:
@@ -90,7 +111,8 @@ def _act(name: str, clause: Sequence[Token], *, setting: Setting, ahead: int) ->
         invoices=tuple(token.value for token in clause if token.tag == "INV"),
         everything="ALL" in tags,
         rest="REST" in tags or (name == "charge" and "BALANCE" in tags),
-        each="EACH" in tags,
+        each="EACH" in tags or patterns.stands(tags, "COUNT INVOICE AMT"),
+        count=COUNTS.get(texts["COUNT"].text.lower(), 0) if "COUNT" in texts else 0,
         pronoun="IT" in tags,
         both="BOTH" in tags,
         latest="LATEST" in tags,
@@ -131,12 +153,8 @@ def _with_reasons(acts: Sequence[Act]) -> list[Act]:
         if act.name != "because":
             result.append(act)
             continue
-        result = [_replaced(earlier, act.reason) if is_write(earlier) and not earlier.reason else earlier for earlier in result]
+        result = [replace(old, reason=act.reason) if is_write(old) and not old.reason else old for old in result]
     return result
-
-
-def _replaced(act: Act, reason: str) -> Act:
-    return Act(**{**{name: getattr(act, name) for name in act.__dataclass_fields__}, "reason": reason})
 
 
 def _check_acts(acts: Sequence[Act], *, message: str, tokens_: Sequence[Token]) -> None:
@@ -146,7 +164,9 @@ def _check_acts(acts: Sequence[Act], *, message: str, tokens_: Sequence[Token]) 
     if any(act.name == "nothing" for act in acts):
         raise NotUnderstood("You asked for something and took it back, so I did nothing.")
     asked = any(token.tag == END and "?" in token.text for token in tokens_)
-    if asked and not any(token.tag == "REQUEST" for token in tokens_):
+    polite = any(token.text.lower() in PLEASE for token in tokens_)
+    plea = any(token.tag == "PLEA" for token in tokens_)
+    if (plea and not polite) or (asked and not plea and not any(token.tag == "REQUEST" for token in tokens_)):
         raise NotUnderstood("Is that a question or a request? I did nothing. Say it without the question mark and I will do it.")
     for act in acts:
         if act.reason and _hides_an_order(act.reason):

@@ -3,7 +3,20 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from sandbox.offline import acts, clauses, corrections, misbehaviour, patterns, planning, readings, reviewers, tokens, wording
+from sandbox.offline import (
+    acts,
+    clauses,
+    corrections,
+    misbehaviour,
+    names,
+    patterns,
+    planning,
+    readings,
+    reviewers,
+    suggestions,
+    tokens,
+    wording,
+)
 from sandbox.offline import facts as known
 from sandbox.offline.acts import Act
 from sandbox.offline.clauses import NotUnderstood
@@ -26,12 +39,14 @@ class Reply:
 
 def decide(history: History, *, tools: Collection[str]) -> Reply:
     """Return the answer to the last message; `tools` are the names of the tools that were offered."""
+    history = names.with_names(history)
     try:
         text, calls = _after(history) if history.turn.rounds else _at_first(history)
     except FactsNeeded:
         text, calls = LOOKING, [_look_up(history)]
     except NotUnderstood as error:
-        text, calls = f"{error} {wording.LISTING}", []
+        named = names.may_be_named(error, history)
+        text, calls = (LOOKING, [_look_up(history)]) if named else (_not_understood(error, history), [])
     except Unclear as error:
         text, calls = f"{error} I did nothing yet.", []
     except Impossible as error:
@@ -43,6 +58,10 @@ def decide(history: History, *, tools: Collection[str]) -> Reply:
     if "stubborn" in history.request.flaws and step.calls != calls:
         text = wording.proposed(step.calls)  # what it says is as wrong as what it sends
     return Reply(text=text, step=step)
+
+
+def _not_understood(error: NotUnderstood, history: History) -> str:
+    return f"{error} {suggestions.like(history.turn.text, setting=history.setting)}"
 
 
 Answer = tuple[str, list[Call]]
@@ -130,14 +149,14 @@ def _is_understood(text: str, history: History) -> bool:
 def _without_calls(history: History) -> str:
     """Answer what needs no tool."""
     asked = _acts(history)
-    names = [act.name for act in asked]
-    if "last_actions" in names:
+    wanted = [act.name for act in asked]
+    if "last_actions" in wanted:
         return readings.last_actions(history.turns[:-1])
-    if "help" in names or not names:
+    if "help" in wanted or not wanted:
         return wording.listing()
-    if "nothing" in names:
+    if "nothing" in wanted:
         return wording.NOTHING
-    return wording.COURTESY if any(_greets(act, history) for act in asked) else wording.THANKED if "courtesy" in names else ""
+    return wording.COURTESY if any(_greets(act, history) for act in asked) else wording.THANKED if "courtesy" in wanted else ""
 
 
 def _greets(act: Act, history: History) -> bool:

@@ -23,7 +23,7 @@ ISO = re.compile(rf"(?P<year>{_YEAR})[-/](?P<month>0[1-9]|1[0-2])(?:[-/](?:0[1-9
 DAY_FIRST = re.compile(rf"(?:\d{{1,2}}\.\s?|(?:1[3-9]|2\d|3[01])[/-])(?P<month>0?[1-9]|1[0-2])[./-]\s?(?P<year>{_YEAR})(?!\w)")
 NUMERIC = re.compile(rf"(?P<month>0?[1-9]|1[0-2])[-/.](?P<year>{_YEAR})(?!\w)")
 NAMED = re.compile(
-    rf"(?:{_DAY}\s+(?:of\s+)?)?(?P<name>{_NAME})\b\.?"
+    rf"(?:{_DAY}\s+(?:of\s+)?)?(?P<name>{_NAME})\b(?:(?<!\w{{5}})(?<!june)(?<!july)(?<!may)\.(?=\s+(?-i:[a-z\d'€$£])))?"
     rf"(?P<day>\s+{_DAY}(?![\d.,]*\d|\s*[a-z€$£¥]{{1,3}}\b|\s*[€$£¥%]))?(?:,?\s+(?:of\s+)?(?P<year>{_YEAR})\b|\s+'(?P<short>\d\d)\b)?",
     re.IGNORECASE,
 )

@@ -8,6 +8,7 @@ from sandbox.offline import patterns, plans
 from sandbox.offline.acts import Act
 from sandbox.offline.amounts import Amount
 from sandbox.offline.facts import Facts
+from sandbox.offline.patterns import FACT
 from sandbox.offline.plans import REASON, Impossible, Plan, Reference, Unclear, words
 from sandbox.offline.tokens import Setting
 
@@ -21,6 +22,8 @@ def plan(acts: Sequence[Act], *, setting: Setting, facts: Facts | None, last: Re
             result.add("LookUpCustomer")
         elif act.name in PLANNERS:
             PLANNERS[act.name](result, act, position)
+    if any(call in result.calls[:index] for index, call in enumerate(result.calls)):
+        raise Unclear("That asks for the same thing twice. Should it be done once?")
     return result
 
 
@@ -31,8 +34,12 @@ def _money(amount: Amount) -> dict[str, Any]:
 def _create(plan: Plan, act: Act, position: int) -> None:
     following = plan.acts[position + 1] if act.bare and position + 1 < len(plan.acts) else act
     months: list[Reference] = [{"billing_period": month.isoformat()} for month in act.months or following.months]
+    if not months and position and plan.acts[position - 1].name == FACT:
+        months = [reference for reference in plan.targets[position - 1] if "billing_period" in reference]
     if act.invoices or not months:
         raise Unclear("For which month should the invoice be?")
+    if act.count not in (0, len(months)):
+        raise Unclear("For which months should the invoices be? Name each.")
     plan.targets[position] = months
     for month, amount in plans.each(replace(act, amounts=act.amounts or following.amounts), months):
         if amount is None:
@@ -48,7 +55,7 @@ def _create_one(plan: Plan, month: Reference, amount: Amount, *, text: str) -> N
 
 def _apply(plan: Plan, act: Act, position: int) -> None:
     reference = plans.target(plan, act, position)
-    amount = plans.one_amount(act)
+    amount = plans.one_amount(act) or (plan.moved if act.pronoun and plans.named(act) and not act.everything else None)
     if amount is None:
         balance = plan.looked_up().balance - plan.used
         amount = plan.amount(min(balance, plan.due_of(reference)))
@@ -77,12 +84,11 @@ def _settle(plan: Plan, act: Act, position: int) -> None:
 
 
 def _deduct(plan: Plan, act: Act, position: int) -> None:
-    amount = plans.one_amount(act)
+    amount = plans.one_amount(act) or _same_again(plan, act)
     if amount is None and act.everything:
         amount = plan.amount(plan.looked_up().balance - plan.used)
         if amount.minor == 0:
             raise Impossible("The credit balance is zero, so there is nothing to take off.")
-    amount = amount or _same_again(plan, act)
     if amount is None:
         raise Unclear("How much should I take off the balance?")
     plan.add("ApplyCredit", **_money(amount))
@@ -167,8 +173,10 @@ def _refund(plan: Plan, act: Act, position: int) -> None:
 
 
 def _same_again(plan: Plan, act: Act) -> Amount | None:
-    """Return the amount of the act before, when this one says "it" or names nothing of its own."""
-    return plan.moved if not act.everything and (act.pronoun or (act.name == "refund" and not plans.named(act))) else None
+    """Return the amount of the act before, when this one says "it" or names nothing of its own; "all" of what is unclear then."""
+    if plan.moved and act.everything and not act.pronoun and not act.amounts and not plans.named(act):
+        raise Unclear(f"All of what? Do you mean {plan.format(plan.moved.minor)}? Name the amount.")
+    return plan.moved if act.pronoun or (act.name == "refund" and not plans.named(act)) else None
 
 
 def _gives_credit(plan: Plan, position: int) -> bool:
@@ -182,6 +190,11 @@ def _refundable(plan: Plan, reference: Reference) -> Amount:
     if found.under_way:
         raise Impossible(f"A refund of {words(reference)} is under way already.")
     return plan.amount(found.refundable)
+
+
+def _named(plan: Plan, act: Act, position: int) -> None:
+    """Remember what was spoken of, for the "it" that follows."""
+    plan.targets[position] = plans.named(act)
 
 
 def _ask(plan: Plan, act: Act, position: int) -> None:
@@ -204,4 +217,5 @@ PLANNERS: dict[str, Callable[[Plan, Act, int], None]] = {
     "retry": _retry,
     "refund": _refund,
     "ask": _ask,
+    "fact": _named,
 }

@@ -12,10 +12,13 @@ SEPARATORS = frozenset({"AND", "THEN", "COMMA"})
 END = "END"  # of a sentence
 UNKNOWN = "UNKNOWN"
 LONGEST = 7  # words of a phrase
+COUNTED = frozenset({"PREP", "CHARGE", "REFUND", "USE", "APPLY", "DEDUCT", "TAKE"})  # a number after one of these is an amount
 
 QUOTED = re.compile(r"[\"“„«]([^\"”“»]{1,200})[\"”“»]|(?<!\w)'([^']{1,200})'(?!\w)")
 INVOICE = re.compile(
-    r"(?:invoices?|inv|bill)\b[-\s]*(?:no\.?|number|nr\.?|id)?\s*[-#]?\s*(\d{1,18})\b(?![.,]\d)|#\s?(\d{1,18})\b", re.IGNORECASE
+    r"(?:invoices?|inv|bill)\b[-\s]*(?:no\.?|number|nr\.?|id)?\s*[-#]?\s*(\d{1,18})\b(?![.,]\d)"
+    r"|(?:#\s?|no\.\s?|nr\.?\s?|number\s)(\d{1,18})\b",
+    re.IGNORECASE,
 )
 CUSTOMER = re.compile(r"(?:the\s+)?customer\s*(?:no\.?|number|nr\.?|id)?\s*[:#]?\s*(\d{1,18})\b", re.IGNORECASE)
 WORD = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*(?<!'s)|'s\b|\(|\)|&|'", re.UNICODE)
@@ -42,12 +45,14 @@ class Setting:
     customer_id: int = 0
     currency: str = ""
     today: date | None = None
+    names: tuple[str, ...] = ()  # of the customer
 
 
 def tokenise(text: str, *, setting: Setting) -> list[Token]:
     """Return the tokens of a message, nothing left out."""
     text = text.replace("’", "'").replace("\u00a0", " ").replace("\u202f", " ").strip()
-    return _amounts_without_currency(_verbs(_ranges(list(_scan(text, setting=setting)))), setting=setting)
+    found = _statements(_wishes(_verbs(_ranges(list(_scan(text, setting=setting))))))
+    return _amounts_without_currency(found, setting=setting)
 
 
 def _scan(text: str, *, setting: Setting) -> Iterator[Token]:
@@ -63,7 +68,7 @@ def _scan(text: str, *, setting: Setting) -> Iterator[Token]:
 
 def _next(text: str, at: int, *, setting: Setting) -> tuple[Token, int]:
     """Return the token at a position and where it ends; something is always found."""
-    for find in (_quoted, _own_words, _customer, _invoice, _period, _amount, _phrase, _mark):
+    for find in (_quoted, _own_words, _name, _customer, _invoice, _period, _amount, _phrase, _mark):
         if found := find(text, at, setting):
             return found
     end = re.compile(r"\S").match(text, at)
@@ -95,6 +100,16 @@ def _own_words(text: str, at: int, setting: Setting) -> Found:
                 end = stop.start() if stop else len(text)
                 words = text[start.end() : end].strip(" ,\"“”'")
                 return (Token(tag=tag, text=text[at:end], value=words), end) if words else None
+    return None
+
+
+def _name(text: str, at: int, setting: Setting) -> Found:
+    """Take the customer's own name as the customer; anybody else's stays unknown."""
+    if at and re.match(r"\w", text[at - 1]):
+        return None
+    for name in setting.names:
+        if text.startswith(name, at) and not re.match(r"\w", text[at + len(name) : at + len(name) + 1]):
+            return Token(tag="THEM", text=name), at + len(name)
     return None
 
 
@@ -173,14 +188,44 @@ def _verbs(tokens: list[Token]) -> list[Token]:
     result: list[Token] = []
     for token in tokens:
         verb = vocabulary.OPENERS.get(token.tag)
-        result.append(replace(token, tag=verb) if verb and _opens_a_clause(result) else token)
+        tag = verb if verb and _opens_a_clause(result) else vocabulary.ELSEWHERE.get(token.tag, token.tag)
+        if result and result[-1].text.lower() == "any" and tag in ("CREDIT", "BALANCE"):
+            result[-1] = replace(result[-1], tag="ALL")  # "use any credit that they have"
+        result.append(replace(token, tag=tag))
     return result
+
+
+def _wishes(tokens: list[Token]) -> list[Token]:
+    """Read "I want the invoice voided" as the order that it is: a participle after a wish, and not after "was", is a verb."""
+    result: list[Token] = []
+    wish: int | None = None
+    for index, token in enumerate(tokens):
+        verb = vocabulary.PARTICIPLES.get(token.text.lower())
+        if verb and wish is not None and wish < index - 1 and result[-1].tag != "ASKING":
+            result[wish] = replace(result[wish], tag="WISH")
+            token = replace(token, tag=verb)
+        elif token.tag == "WISH" or token.text.lower() in vocabulary.WANTS:
+            wish = index
+        elif token.tag == END:
+            wish = None
+        result.append(token)
+    return result
+
+
+def _statements(tokens: list[Token]) -> list[Token]:
+    """Read "the charge failed" as a statement, unlike "charge the failed one"; never as an order."""
+    last = [index + 1 == len(tokens) or tokens[index + 1].tag in SEPARATORS | {END} for index in range(len(tokens))]
+    asked = any(token.tag == "ASKING" for token in tokens)
+    return [
+        replace(token, tag="WRONG") if ends and not asked and token.text.lower() in vocabulary.ENDINGS else token
+        for token, ends in zip(tokens, last, strict=True)
+    ]
 
 
 def _opens_a_clause(before: list[Token]) -> bool:
     """Say whether a clause begins after these tokens, polite words and "for November" aside."""
     rest = list(before)
-    while rest and rest[-1].tag in ("FILL", "REQUEST", "HELLO", "THANKS"):
+    while rest and rest[-1].tag in ("FILL", "REQUEST", "PLEA", "HELLO", "THANKS"):
         rest.pop()
     if not rest or rest[-1].tag in SEPARATORS or rest[-1].tag == END:
         return True
@@ -202,7 +247,9 @@ def _amounts_without_currency(tokens: list[Token], *, setting: Setting) -> list[
             token = replace(token, tag="INV", value=int(token.text))
         elif token.tag == "NUMBER":
             usable = (
-                before in ("PREP", "CHARGE", "REFUND", "USE", "APPLY", "DEDUCT") and setting.currency and not _is_year(token.text)
+                (before in COUNTED or (before == "THEM" and len(result) > 1 and result[-2].tag in COUNTED | {"BILL", "GIVE"}))
+                and setting.currency
+                and not _is_year(token.text)
             )
             value = amounts.bare(token.text, currency=setting.currency) if usable else None
             token = replace(token, tag="AMT" if usable else UNKNOWN, value=value)
