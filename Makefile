@@ -28,7 +28,7 @@ install: .venv/made
 # Every test, those in a browser included; their servers are stopped afterwards.
 test: install
 	@$(BIN)/python -m tests.chromium
-	@$(BIN)/python -m pytest; code=$$?; $(BIN)/python -m tests.servers; exit $$code
+	@$(BIN)/python -m pytest -n 2 --dist loadfile; code=$$?; $(BIN)/python -m tests.servers; exit $$code
 
 lint: install
 	$(BIN)/ruff check .
