@@ -173,7 +173,7 @@ def test_a_batch_above_the_limit_waits_for_a_reviewer_and_runs_as_approved(
     login(reviewer, "reviewer")
     open_question(reviewer, conn, thread)
     reviewer.keyboard.press("a")
-    expect(staff.locator('.st[data-state="confirmed"]')).to_have_count(1, timeout=SOON)
+    expect(staff.locator('article.batch .st[data-state="confirmed"]')).to_have_count(1, timeout=SOON)
     assert rows(conn, "SELECT amount_minor, status FROM public.billing_refund WHERE customer_id = %s", customer) == [
         (amount, "confirmed")
     ]
