@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.text import Truncator
+
 from escalations.models import Escalation
 from ledger import sentences
 from ledger.marks import Mark
@@ -18,6 +20,7 @@ KINDS: Mapping[str, Mark] = {
     "dirty_state": Mark(state="uncertain", icon="git-compare-arrows", word="Books disagree"),
 }
 WANTED = {"approve": "approval", "reject": "rejection", "answer": "answer", "retry": "retry", "close": "closing"}
+LONGEST = 120  # characters of a staff message in a list
 LAST_ONE = "The last one: "  # in the reason of a series of rollbacks, before what the last one failed on
 RULES = {"per_call": "Over the limit for one call", "kill_switch": "Changes are paused"}
 
@@ -31,14 +34,23 @@ def title(escalation: Escalation) -> str:
         return together(payload["calls"])
     if payload.get("about"):
         return str(payload["about"])
-    reason = str(payload.get("reason") or KINDS[escalation.kind].word)
+    if payload.get("staff_message"):
+        return f"“{Truncator(' '.join(payload['staff_message'].split())).chars(LONGEST)}”"
+    return together(payload["calls"]) if payload.get("calls") else why(payload) or KINDS[escalation.kind].word
+
+
+def why(payload: Mapping[str, Any]) -> str:
+    """Return why a person is asked, without what the kind's word says already."""
+    reason = str(payload.get("reason") or "")
     return reason.partition(LAST_ONE)[2] or reason
 
 
 def headline(escalation: Escalation) -> str:
-    """Return the title of its page."""
+    """Return the title of its page, which quotes the staff member under it."""
     if escalation.kind == "rollbacks":
         return "The agent tried and stopped. Nothing was changed."
+    if escalation.kind in ("budget", "infrastructure"):
+        return why(escalation.payload) or KINDS[escalation.kind].word
     return title(escalation)
 
 
@@ -59,9 +71,8 @@ def detail(escalation: Escalation) -> str:
     held = next((verdict for verdict in payload.get("verdicts") or () if verdict.get("action") == "hold"), None)
     if held:
         return over(held)
-    if escalation.kind == "rollbacks" and payload.get("calls"):
-        return together(payload["calls"])
-    return str(payload["reason"]) if payload.get("about") else ""
+    reason = why(payload)
+    return "" if escalation.kind in ("approval", "asked") or reason == title(escalation) else reason
 
 
 def over(verdict: Mapping[str, Any]) -> str:

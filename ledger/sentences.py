@@ -1,6 +1,7 @@
 """Tool calls in words and amounts, through the tools setting: the ledger itself does not know what a tool does."""
 
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -16,16 +17,25 @@ def tools() -> dict[str, Any]:
 
 
 def proposed(*, tool: str, arguments: Any) -> str:
-    """Return what a call asks for; the tool's bare name when nobody can read its arguments."""
+    """Return what a call asks for; the tool's name in words when nobody can read its arguments."""
     known, valid = tools().get(tool), _valid(tool, arguments)
-    return str(known.proposed(valid)) if known and valid is not None else tool
+    if known is None:
+        return words(tool)
+    return str(known.proposed(valid)) if valid is not None else f"{words(tool)} (arguments not valid)"
+
+
+def words(tool: str) -> str:
+    """Return a tool's name as words: "QueueRefund" is "Queue refund"; what is no such name stays as it is."""
+    if not re.fullmatch(r"(?:[A-Z][a-z0-9]*)+", tool):
+        return tool
+    return " ".join(re.findall(r"[A-Z][a-z0-9]*", tool)).capitalize()
 
 
 def applied(*, tool: str, arguments: Any, result: Any) -> str:
-    """Return what an applied call did; its request when the tool has changed since and cannot say."""
+    """Return what an applied call did; its request or its tool in words when the tool has changed since and cannot say."""
     known, valid = tools().get(tool), _valid(tool, arguments)
-    if known is None or valid is None:
-        return tool
+    if known is None or valid is None:  # the tool has changed since, or is gone
+        return words(tool)
     try:
         return str(known.applied(valid, result))
     except (KeyError, TypeError):  # a result from before the tool changed

@@ -238,7 +238,7 @@ def test_it_knows_an_end_for_every_state_of_a_message() -> None:
 
 def test_it_tells_a_tool_that_it_never_heard_of(scene: Scene, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.calls(("PaintTheShed", {"colour": "green", "amount_minor": 100}))
-    assert only(scene).lines[0].sentence == "PaintTheShed"
+    assert only(scene).lines[0].sentence == "Paint the shed"
 
 
 def test_it_needs_nothing_for_a_new_tool(scene: Scene, settings: Any) -> None:
@@ -252,13 +252,13 @@ def test_it_needs_nothing_for_a_new_tool(scene: Scene, settings: Any) -> None:
         wiring.plugged.cache_clear(), sentences.tools.cache_clear()
 
 
-def test_it_keeps_the_order_of_what_happened(scene: Scene, web: Connection) -> None:
+def test_it_puts_news_behind_the_words_that_were_written_without_it(scene: Scene, web: Connection) -> None:
     scene.says("Invoice November.")
     scene.runs(CREATE, text="I will.")
     scene.notice("The charge was refused.")
-    scene.answers("It was refused.")
+    scene.answers("The charge is queued.")
     scene.says("And now?")
-    assert [item.kind for item in items(scene)] == ["day", "staff", "agent", "notice", "agent", "staff"]
+    assert [item.kind for item in items(scene)] == ["day", "staff", "agent", "notice", "staff"]
 
 
 def test_it_shows_a_message_until_the_transcript_has_it(scene: Scene) -> None:

@@ -53,9 +53,29 @@ def test_it_says_what_is_asked_for_whom_and_how_much(many: dict[str, int], brows
         "Charge €49.00 to the card ending in 4242",
         "Trial &amp; Error LLC · nina",
         "Unclaimed",
+        "“Invoice September, use up the credit and charge the rest.”",  # the request is the title, the reason goes second
     ):
         assert words in page
     assert "3 attempts failed" not in page  # the reason's beginning says what the mark says
+
+
+def test_what_was_asked_is_the_title_and_the_machines_words_go_second(
+    scene: Callable[..., Scene], web: Any, browse: Browse, reviewer: Any
+) -> None:
+    asked = "Refund everything.\nAll of it, " + "and more " * 40
+    reason = "3 attempts failed and nothing of them was saved. The last one: Invalid argument amount_minor: Input should be less."
+    calls = [{"index": 0, "id": "call-0", "tool": "QueueRefund", "arguments": {"amount_minor": 10**9}, "proposed": ""}]
+    first = scene().opens("rollbacks", reason=reason, calls=calls, payload={"staff_message": asked})
+    scene().opens("rollbacks", reason=reason, calls=calls)
+    lifecycle.decide(web, escalation=first, kind="answer", text="No.", user=reviewer.id)
+    client = browse(reviewer)
+    for path in ("/escalations/?view=waiting", "/decisions/"):
+        page = client.get(path).content.decode()
+        assert re.search(r">“Refund everything. All of it, and more [a-z ]+…”<", page), path
+        assert not re.search(r">\s*Invalid argument", page), path
+    page = client.get("/escalations/").content.decode()
+    assert ">Queue refund (arguments not valid)</a>" in page
+    assert "Invalid argument amount_minor" in page.partition('<small class="trunc">')[2].partition("</small>")[0]
 
 
 def test_the_most_urgent_comes_first(many: dict[str, int], owner: Any, browse: Browse, reviewer: Any) -> None:

@@ -264,6 +264,15 @@ def test_one_attempt_tells_what_failed_and_what_was_undone(scene: Begin, browse:
         assert words in page, words
 
 
+def test_a_call_that_nobody_can_read_is_still_said_in_words(scene: Begin, browse: Browse, admin: Any) -> None:
+    made = scene()
+    made.tries(("QueueRefund", {"amount_minor": 10**9}), ("PaintTheShed", {}))
+    (attempt,) = outcomes(made.owner)["refused"]
+    page = browse(admin).get(f"/audit/attempts/{attempt}/").content.decode()
+    assert "1 · Queue refund (arguments not valid)</b>" in page
+    assert "2 · Paint the shed</b>" in page
+
+
 def test_an_applied_attempt_leads_to_what_it_sent(scene: Begin, browse: Browse, admin: Any) -> None:
     made = scene()
     made.payment()
