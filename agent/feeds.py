@@ -17,6 +17,7 @@ from escalations.models import Escalation
 
 ANSWER = "A reviewer answers: "
 DECISION = "decision:"  # begins the ids of messages that a person's decision put into the thread
+NOTICE = "notice-"  # begins the keys of news from outside
 ICONS = {
     "confirmed": "check-check",
     "applied": "check",
@@ -58,7 +59,21 @@ def feed(rows: Rows, *, live: bool, shown: Iterable[StaffMessage] = ()) -> list[
     items = [*_transcript(rows, live=live), *_notices(rows.notices), *_escalations(rows)]
     items.sort(key=lambda item: item.at)  # stable: the transcript's own order stays
     items += [_staff(message, rows) for message in shown]
-    return list(_with_days(_numbered(_grouped(items))))
+    return list(_with_days(_numbered(_grouped(_after_the_turn(items)))))
+
+
+def _after_the_turn(items: list[Item]) -> Iterator[Item]:
+    """Put news from outside behind the turn it arrived in: the agent's words were written without knowing it."""
+    waiting: list[Item] = []
+    for item in items:
+        if item.key.startswith(NOTICE):
+            waiting.append(item)
+            continue
+        if item.kind != "agent":
+            yield from waiting
+            waiting = []
+        yield item
+    yield from waiting
 
 
 def untold(rows: Rows) -> list[StaffMessage]:
@@ -125,7 +140,7 @@ def _notices(notices: Iterable[Notice]) -> Iterator[Item]:
     for notice in notices:
         icon = ICONS.get(notice.state, "eye")
         yield Item(
-            kind="notice", key=f"notice-{notice.id}", at=notice.created_at, state=notice.state, icon=icon, text=notice.text
+            kind="notice", key=f"{NOTICE}{notice.id}", at=notice.created_at, state=notice.state, icon=icon, text=notice.text
         )
 
 
