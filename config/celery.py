@@ -1,18 +1,25 @@
 """The Celery application. A task is a doorbell: the row it points to is the work."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from celery import Celery, signals
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 # A worker imports the tasks of its own queue: only the agent needs LangGraph. Beat knows all by name, others import all.
 APPS: dict[str, list[str]] = {"outbox": ["outbox"], "keeper": ["ledger"], "beat": []}
 
+try:
+    LOGIN = settings.LOGIN
+except ImproperlyConfigured as fault:  # whoever starts a worker needs the sentences, not our stack
+    sys.exit(str(fault))
+
 app = Celery("backstop")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(lambda: APPS.get(settings.LOGIN, settings.INSTALLED_APPS))
+app.autodiscover_tasks(lambda: APPS.get(LOGIN, settings.INSTALLED_APPS))
 
 
 @signals.worker_init.connect

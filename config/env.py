@@ -17,6 +17,17 @@ def text(name: str, default: str | None = None) -> str:
     return value
 
 
+def insist(wanted: Mapping[str, tuple[str, object]]) -> None:
+    """Raise one sentence for each variable that is not set and known from nowhere else: name → (what to give, known value)."""
+    missing = [
+        f"{name} is not set: {hint}."
+        for name, (hint, known) in wanted.items()
+        if not (os.environ.get(name) or os.environ.get(f"{name}_FILE") or known)
+    ]
+    if missing:
+        raise ImproperlyConfigured("\n".join(missing))
+
+
 def flag(name: str, default: bool = False) -> bool:
     """Return a switch; only `true` and `false` (any case) and their short forms are understood."""
     value = os.environ.get(name, "").strip().lower()

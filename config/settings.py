@@ -4,8 +4,6 @@ else from the instance that `manage.py up` started (see config/instance.py)."""
 import os
 from pathlib import Path
 
-from django.core.exceptions import ImproperlyConfigured
-
 from config import addresses, env, instance
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -16,12 +14,23 @@ PRODUCTION = env.text("BACKSTOP_ENV", "development") == "production"
 # The database login of this process: owner, web, agent, outbox or keeper; beat has none.
 LOGIN = env.text("BACKSTOP_LOGIN", "web")
 
+if PRODUCTION:
+    env.insist(
+        {
+            "DJANGO_SECRET_KEY": ("give it a long random value", instance.value("secret_key")),
+            "ALLOWED_HOSTS": ("name the hosts that this installation answers to", None),
+            "DATABASE_URL": (
+                f"give the address of PostgreSQL with the login {LOGIN}",
+                LOGIN == "beat" or instance.value("database", LOGIN),
+            ),
+            "REDIS_URL": ("give the address of a Redis-compatible broker", instance.value("broker")),
+        }
+    )
+
 # -- core --------------------------------------------------------------------------------------
 DEBUG = False
-SECRET_KEY = env.text("DJANGO_SECRET_KEY", instance.value("secret_key") or (None if PRODUCTION else "only-for-tests-and-checks"))
+SECRET_KEY = env.text("DJANGO_SECRET_KEY", instance.value("secret_key") or "only-for-tests-and-checks")
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", "" if PRODUCTION else "localhost,127.0.0.1,[::1],testserver")
-if PRODUCTION and not ALLOWED_HOSTS:
-    raise ImproperlyConfigured("ALLOWED_HOSTS is not set: name the hosts that this installation answers to.")
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -85,11 +94,9 @@ TEMPLATES = [
 # `transaction` when the database is reached through a transaction-pooling proxy.
 POOLER = env.text("BACKSTOP_POOLER", "none")
 DATABASE_URL = env.text("DATABASE_URL", instance.value("database", LOGIN) or "")
-if PRODUCTION and not DATABASE_URL and LOGIN != "beat":
-    raise ImproperlyConfigured(f"DATABASE_URL is not set: give the address of PostgreSQL with the login {LOGIN}.")
 POOL_SIZE = env.number("BACKSTOP_POOL_SIZE", 20)
 DATABASES = {"default": addresses.database(url=DATABASE_URL, pooler=POOLER, pooled=LOGIN == "web")}
-REDIS_URL = env.text("REDIS_URL", instance.value("broker") or (None if PRODUCTION else "redis://127.0.0.1:6379/0"))
+REDIS_URL = env.text("REDIS_URL", instance.value("broker") or "redis://127.0.0.1:6379/0")
 
 # -- people ------------------------------------------------------------------------------------
 AUTHENTICATION_BACKENDS = [
