@@ -9,7 +9,7 @@ from uuid import UUID
 from agent import histories, lines
 from agent.lines import Call, Line
 from escalations.models import Escalation
-from ledger import diffs, sentences
+from ledger import diffs, numbering, sentences
 from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
 from ledger.models import Execution
@@ -20,7 +20,6 @@ NEXT = Mark(state="queued", icon="circle-dashed", word="Next")
 WAITS = Mark(state="held", icon="hand", word="Waits for a reviewer")
 UNDONE = Mark(state="undone", icon="undo-2", word="Undone")
 READ = Mark(state="queued", icon="eye", word="Read")
-SUPERSEDED = frozenset({"", "infrastructure", "lost_lease"})  # outcomes that nobody was told of
 NOTHING = "Nothing was changed."
 
 
@@ -66,21 +65,10 @@ class Step:
 
 def cards(step: Step) -> list[Card]:
     """Return the cards of a step: what was superseded is left to the audit pages."""
-    shown = _shown(step)
+    shown = numbering.shown(step.attempts)
     if not shown:
         return [_before_the_first(step)]
     return [_card(step, attempt) for attempt in shown]
-
-
-def _shown(step: Step) -> list[Evidence]:
-    """Return the attempts worth a card: the last one, and those before it that the model was told of."""
-    found = []
-    for place, attempt in enumerate(step.attempts):
-        last = place == len(step.attempts) - 1
-        held_and_gone_on = attempt.result == "held" and not last
-        if last or not (attempt.result in SUPERSEDED or held_and_gone_on):
-            found.append(attempt)
-    return found
 
 
 def _before_the_first(step: Step) -> Card:

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from escalations import conversations, inbox, moments, permissions, policies, questions, verdicts
+from escalations import conversations, inbox, moments, permissions, policies, questions, turns, verdicts
 from escalations.models import Decision, Escalation
 from escalations.moments import Moment
-from ledger import calls, evidence, marks, people, wiring
+from ledger import calls, evidence, links, marks, people, wiring
 from ledger.evidence import Evidence
 from ledger.marks import Mark
 from outbox.effects import Effect
@@ -87,13 +87,22 @@ class Case:
         found: dict[str, Any] = wiring.plugged("BACKSTOP_SUBJECTS").panel(self.escalation.subject)
         return found
 
+    @property
+    def moment(self) -> datetime:
+        """Return the time at which what it is about was asked for: a message was queued long before it was refused."""
+        found: datetime = self.message.created_at if self.message else self.escalation.opened_at
+        return found
+
     @cached_property
+    def request(self) -> Any:
+        """Return the staff member's message that it came from, or None."""
+        row = self.escalation
+        return links.staff_message(row.thread, before=self.moment) if row.thread else None
+
+    @property
     def staff_message(self) -> str:
         """Return what the staff member asked."""
-        if self.payload.get("staff_message"):
-            return str(self.payload["staff_message"])
-        row = self.escalation
-        return conversations.staff_message(row.thread, before=row.opened_at) if row.thread else ""
+        return str(self.payload.get("staff_message") or (self.request.text if self.request else ""))
 
     @cached_property
     def conversation(self) -> int | None:
@@ -102,8 +111,9 @@ class Case:
 
     @cached_property
     def entries(self) -> list[conversations.Entry]:
-        """Return the end of the conversation."""
-        return conversations.latest(self.escalation.thread) if self.escalation.thread else []
+        """Return the part of the conversation that it came from."""
+        row = self.escalation
+        return conversations.around(row.thread, at=self.moment) if row.thread else []
 
     # -- what is proposed ------------------------------------------------------------------------
 
@@ -143,21 +153,36 @@ class Case:
 
     @cached_property
     def attempts(self) -> list[Evidence]:
-        """Return every attempt since the staff message and before the decision, newest first."""
+        """Return every attempt at the request before the decision: the one that queued the message first, then the newest."""
         row = self.escalation
         if row.thread is None:
             return []
-        since = conversations.asked_at(row.thread, before=row.opened_at)
-        return evidence.of_thread(row.thread, since=since, until=row.decided_at)
+        return turns.attempts(row.thread, at=self.moment, request=self.request, until=row.decided_at, about=self.message)
+
+    @property
+    def cause(self) -> Evidence | None:
+        """Return the attempt that queued the message that this is about."""
+        return next((item for item in self.attempts if turns.is_cause(item, of=self.message)), None)
+
+    @cached_property
+    def compared(self) -> list[Evidence]:
+        """Return the attempts that failed, oldest first."""
+        failed = [item for item in self.attempts if item.result in ("rolled_back", "refused")]
+        return sorted(failed, key=lambda item: item.at)
 
     @property
     def differing(self) -> list[tuple[str, list[tuple[str, bool]]]]:
         """Return the arguments that differ between the attempts."""
-        return evidence.differing([item for item in reversed(self.attempts) if item.result in ("rolled_back", "refused")])
+        return evidence.differing(self.compared)
+
+    @property
+    def message(self) -> Message | None:
+        """Return the outbox message that it is about."""
+        return self.sent.message if self.sent else None
 
     @cached_property
     def sent(self) -> Effect | None:
-        """Return the outbox message that it is about."""
+        """Return the external effect that it is about."""
         message = Message.objects.filter(id=self.payload.get("message_id") or 0).first()
         return Effect(message=message) if message else None
 

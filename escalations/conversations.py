@@ -1,6 +1,7 @@
 """The conversation behind an escalation. Its tables are the agent's, which may not be imported from here: imports point
 down only. So this one module asks for them by name."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -8,6 +9,9 @@ from uuid import UUID
 
 from django.apps import apps
 
+from escalations.models import Decision
+
+DECISION = "decision:"  # begins the ids of entries that a decision put into the thread
 LATEST = 20  # entries on the page; the rest is one link away
 SPEAKERS = {"human": "Staff", "ai": "Agent", "tool": "Told the agent"}
 
@@ -28,12 +32,6 @@ def number_of(thread: UUID) -> int | None:
     return found
 
 
-def asked_at(thread: UUID, *, before: datetime) -> datetime | None:
-    """Return when the agent took up the staff message that was the latest at that time."""
-    found: datetime | None = _taken(thread, before=before).values_list("taken_at", flat=True).first()
-    return found
-
-
 def next_asked_at(thread: UUID, *, after: datetime) -> datetime | None:
     """Return when the agent took up the first staff message after that time."""
     taken = _rows("StaffMessage").filter(thread=thread, state="taken", taken_at__gt=after)
@@ -41,25 +39,37 @@ def next_asked_at(thread: UUID, *, after: datetime) -> datetime | None:
     return found
 
 
-def staff_message(thread: UUID, *, before: datetime) -> str:
-    """Return the text of that staff message; empty when there is none."""
-    return str(_taken(thread, before=before).values_list("text", flat=True).first() or "")
+def around(thread: UUID, *, at: datetime) -> list[Entry]:
+    """Return the request that was answered at that time and the newest of what followed on it, oldest first.
+
+    What was said before fills the rest of the room. Answers to one step are one entry; the calls themselves are attempts.
+    """
+    said = _rows("TranscriptEntry").filter(thread=thread, role__in=SPEAKERS).exclude(text="")
+    asked = said.filter(role="human").exclude(message_id__startswith=DECISION)
+    request = asked.filter(written_at__lte=at).order_by("-position").first() or asked.order_by("position").first()
+    if request is None:
+        return _joined(said.order_by("-position")[:LATEST])
+    ended = asked.filter(position__gt=request.position).order_by("position").values_list("position", flat=True).first()
+    turn = said.filter(position__lt=ended) if ended is not None else said
+    after = list(turn.filter(position__gt=request.position).order_by("-position")[: LATEST - 1])
+    earlier = said.filter(position__lt=request.position).order_by("-position")[: LATEST - 1 - len(after)]
+    return _joined([*after, request, *earlier])
 
 
-def latest(thread: UUID) -> list[Entry]:
-    """Return the newest entries, oldest first, answers to one step as one; the calls themselves are shown as attempts."""
-    rows = _rows("TranscriptEntry").filter(thread=thread, role__in=SPEAKERS).exclude(text="").order_by("-position")[:LATEST]
+def answered_at(thread: UUID, *, since: datetime | None) -> list[datetime]:
+    """Return when reviewers answered the agent: attempts are counted anew from there."""
+    found = Decision.objects.filter(escalation__thread=thread, kind=Decision.Kind.ANSWER)
+    return list((found.filter(decided_at__gte=since) if since else found).values_list("decided_at", flat=True))
+
+
+def _joined(newest_first: Iterable[Any]) -> list[Entry]:
     found: list[Entry] = []
-    for row in reversed(rows):
+    for row in reversed(list(newest_first)):
         entry = Entry(speaker=SPEAKERS[row.role], text=row.text, is_tool=row.role == "tool", at=row.written_at)
         if entry.is_tool and found and found[-1].is_tool:
             entry = replace(entry, text=f"{found.pop().text}\n{entry.text}")
         found.append(entry)
     return found
-
-
-def _taken(thread: UUID, *, before: datetime) -> Any:
-    return _rows("StaffMessage").filter(thread=thread, state="taken", taken_at__lte=before).order_by("-taken_at")
 
 
 def _rows(name: str) -> Any:

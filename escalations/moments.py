@@ -22,12 +22,14 @@ class Moment:
 
 def of(row: Escalation, *, attempts: Sequence[Evidence], outcome: Sequence[Evidence], names: Mapping[int, str]) -> list[Moment]:
     """Return the moments of an escalation, oldest first."""
-    tried = [_tried(item, f"Attempt {item.number}") for item in attempts]
+    tried = [_tried(item, f"Attempt {item.number}" if item.number else "The agent tried:") for item in attempts]
     after = [_tried(item, "It ran:") for item in outcome]
     return sorted([*tried, *_own(row, names), *after], key=lambda moment: moment.at)
 
 
 def _tried(item: Evidence, what: str) -> Moment:
+    if item.mark == marks.READ:
+        what = "The agent"
     return Moment(at=item.at, state=item.mark.state, what=what, more=item.mark.word.lower())
 
 

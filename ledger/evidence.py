@@ -31,7 +31,7 @@ class Evidence:
     attempt: Attempt | None
     outcome: AttemptOutcome | None
     calls: list[Call]
-    number: int = 0
+    number: int = 0  # among the attempts that count at a request; 0: it does not
 
     @property
     def row(self) -> Any:
@@ -108,7 +108,7 @@ class Evidence:
 
 
 def of_thread(thread: UUID, *, since: datetime | None = None, until: datetime | None = None) -> list[Evidence]:
-    """Return the newest attempts of a thread in that time, numbered from the oldest, newest first."""
+    """Return the newest attempts of a thread in that time, newest first."""
     started = Attempt.objects.filter(thread=thread)
     ended = AttemptOutcome.objects.filter(thread=thread)
     if since:
@@ -116,11 +116,7 @@ def of_thread(thread: UUID, *, since: datetime | None = None, until: datetime | 
     if until:
         started, ended = started.filter(opened_at__lt=until), ended.filter(closed_at__lt=until)
     found = assemble(started.order_by("-opened_at")[:MOST], ended.order_by("-closed_at")[:MOST])
-    oldest_first = sorted(found, key=lambda item: item.at)
-    return [
-        Evidence(attempt=item.attempt, outcome=item.outcome, calls=item.calls, number=number)
-        for number, item in enumerate(oldest_first, start=1)
-    ][::-1]
+    return sorted(found, key=lambda item: item.at, reverse=True)
 
 
 def one(attempt_id: UUID) -> Evidence | None:

@@ -1,6 +1,7 @@
 """What other apps know about a row of evidence. Imports point down only, so their tables are asked by name."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,12 @@ def thread_of(conversation: int) -> UUID | None:
     """Return a conversation's thread, or None."""
     found: UUID | None = model("agent.Conversation").objects.filter(id=conversation).values_list("thread", flat=True).first()
     return found
+
+
+def staff_message(thread: UUID, *, before: datetime) -> Any:
+    """Return the staff message that the agent had taken up last at that time, or None."""
+    found = model("agent.StaffMessage").objects.filter(thread=thread, state="taken", taken_at__lte=before)
+    return found.order_by("-taken_at").first()
 
 
 def escalations(*, thread: UUID, ai_message_id: str) -> list[Any]:

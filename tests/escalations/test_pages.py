@@ -1,5 +1,6 @@
 """The escalation's page: each kind, each reader, each decision, each lost race."""
 
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -133,6 +134,47 @@ def test_a_refused_payment_shows_where_it_stands(scene: Begin, browse: Browse, r
     page = read(browse(reviewer), scene().payment())
     for words in ("Refused: insufficient funds", "pi_test_", "No money moved.", "Charge €49.00 to the card ending in 4242"):
         assert words in page
+
+
+def test_a_refused_payment_shows_the_request_that_it_came_from(scene: Begin, browse: Browse, owner: Any, reviewer: Any) -> None:
+    made = scene()
+    made.tries(("ApplyCredit", {"amount_minor": 99_999, "currency": "EUR"}))  # of nobody's request
+    escalation = made.payment()
+    made.tries(("ApplyCredit", {"amount_minor": 88_888, "currency": "EUR"}))  # of the same request, after the charge
+    for number in range(15):  # more than the extract has room for
+        made.says(f"Later request {number}.")
+        made.wrote("ai", "Fine.")
+    made.tries(("ApplyCredit", {"amount_minor": 77_777, "currency": "EUR"}))
+    page = read(browse(reviewer), escalation)
+    attempts, extract = page.split('id="at-h"')[1].split('id="conv-h"')
+    found = re.findall(r"<span>(Attempt \d · [^<]+)</span><small>(It queued this message)?", attempts)
+    assert found == [
+        ("Attempt 1 · 2 calls were applied together", "It queued this message"),
+        ("Attempt 2 · “Use €888.88 of credit outside an invoice” failed", ""),
+    ]
+    assert "Bill September with 49.00 and charge it." in extract
+    assert "Later request" not in extract
+    assert "“Bill September with 49.00 and charge it.”" in page.partition("</h1>")[2].partition("</section>")[0]
+
+
+def test_attempts_have_the_numbers_of_the_conversation(scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any) -> None:
+    made, client = scene(), browse(reviewer)
+    made.says("Use all the credit.")
+    made.tries(("LookUpCustomer", {}))
+    _, calls, message = made.tries(("ApplyCredit", {"amount_minor": 99_999, "currency": "EUR"}))
+    first = made.opens("rollbacks", reason="It failed.", calls=calls, ai_message_id=message)
+    page = read(client, first)
+    assert "<span>Attempt 1 · “Use" in page
+    assert "Attempt 2" not in page
+    assert "<b>The agent</b> read" in page
+    lifecycle.decide(web, escalation=first, kind="answer", text="Try 888.88.", user=reviewer.id)
+    lifecycle.mark_done(agent, thread=made.thread)
+    made.tries(("ApplyCredit", {"amount_minor": 88_888, "currency": "EUR"}))
+    second = read(client, made.opens("rollbacks", reason="It failed.", calls=calls))
+    assert re.findall(r"<span>(Attempt \d · [^<]+)</span>", second) == [
+        "Attempt 1 · “Use €888.88 of credit outside an invoice” failed",
+        "Attempt 1 · “Use €999.99 of credit outside an invoice” failed",
+    ]  # an answer begins a new count, there as here
 
 
 def test_the_page_costs_the_same_for_many_attempts(scene: Begin, browse: Browse, reviewer: Any) -> None:
