@@ -1,7 +1,7 @@
 """One escalation with everything a reviewer needs, in the order of its page."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,8 @@ from ledger.evidence import Evidence
 from ledger.marks import Mark
 from outbox.effects import Effect
 from outbox.models import Message
+
+FRESH = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,8 +250,14 @@ class Case:
 
     @property
     def waits(self) -> bool:
-        """Return whether a decision was taken and its thread has not gone on yet."""
-        return bool(self.escalation.state == "decided")
+        """Return whether a decision was taken and nothing came of it yet."""
+        return bool(self.escalation.state == "decided" and not self.outcome)
+
+    @property
+    def fresh(self) -> bool:
+        """Return whether the decision is so new that nobody has to wonder what became of it."""
+        decided_at = self.escalation.decided_at
+        return bool(decided_at and self.now - decided_at < FRESH)
 
     @property
     def moving(self) -> bool:

@@ -33,6 +33,13 @@ function typing(target) {
   return target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 }
 
+// A key for a button whose form still wants words leads to the words.
+function press(button) {
+  const empty = button.type === "submit" && button.form?.querySelector("textarea:invalid, input:invalid");
+  if (empty) empty.focus();
+  else button.click();
+}
+
 const keys = {
   j: () => move(1),
   k: () => move(-1),
@@ -46,13 +53,16 @@ document.querySelectorAll("[data-theme-switch]").forEach((button) => {
   button.addEventListener("click", switchTheme);
 });
 
+// What was refused stands open again, with its error.
+document.querySelector("[popover][data-open]")?.showPopover();
+
 // A button or link says its key with data-key; keys are off while someone types, except Escape.
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing(event.target) && event.key !== "Escape") return;
   if (event.key === "Escape" && document.querySelector("[popover]:popover-open")) return;
   const button = document.querySelector(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`);
-  if (button) button.click();
+  if (button) press(button);
   else if (Object.hasOwn(keys, event.key)) keys[event.key]();
   else return;
   event.preventDefault();

@@ -74,7 +74,7 @@ def test_a_case_is_found_claimed_and_approved_by_keys_alone(
     page.keyboard.press("c")
     expect(page.get_by_text("You hold it until")).to_be_visible()
     page.keyboard.press("a")
-    expect(page.get_by_text("Approved, not run yet.")).to_be_visible()
+    expect(page.get_by_text("Approved. The agent goes on now.")).to_be_visible()
     carry_out(made, web, agent)
     expect(page.get_by_text("2 calls were applied together")).to_be_visible()  # without a reload
     expect(page.get_by_role("button", name="Run again")).to_have_count(0)
@@ -89,9 +89,36 @@ def test_a_batch_is_rejected_with_a_reason(scene: Begin, visit: Open, web: Any, 
     page.get_by_label("It acts on the wrong record.").check()
     page.get_by_label("Details for the agent and nina").fill("It is the invoice of August.")
     page.get_by_role("button", name="Reject both calls").click()
-    expect(page.get_by_text("Rejected, not run yet.")).to_be_visible()
+    expect(page.get_by_text("Rejected. The agent goes on now.")).to_be_visible()
     (text,) = web.execute("SELECT text FROM public.escalations_decision").fetchone()
     assert text == "It acts on the wrong record. It is the invoice of August."
+
+
+def test_a_rejection_without_a_reason_stands_open_with_its_error(
+    scene: Begin, visit: Open, complaints: Complaints, reviewer: Any
+) -> None:
+    complaints.expect("422")
+    page = visit(reviewer, f"/escalations/{scene().approval()}/")
+    page.keyboard.press("r")
+    expect(page.get_by_label("Something else")).to_be_focused()
+    page.get_by_role("button", name="Reject both calls").click()
+    details = page.get_by_label("Details for the agent and nina")
+    expect(details).to_be_focused()
+    expect(details).to_have_accessible_description("Give a reason: the agent and the staff member will read it.")
+
+
+def test_a_key_leads_to_the_words_that_are_missing(scene: Begin, visit: Open, web: Any, reviewer: Any) -> None:
+    page = visit(reviewer, f"/escalations/{scene().asked()}/")
+    page.keyboard.press("n")
+    answer = page.get_by_label("Answer the agent")
+    expect(answer).to_be_focused()
+    assert web.execute("SELECT count(*) FROM public.escalations_decision").fetchone() == (0,)
+    page.keyboard.press("n")  # goes into the box
+    expect(answer).to_have_value("n")
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("d")
+    expect(page.get_by_label("Note, shown in the conversation")).to_be_focused()
 
 
 def test_the_slower_reviewer_reads_who_was_first(scene: Begin, visit: Open, complaints: Complaints, reviewer: Any) -> None:

@@ -3,6 +3,7 @@
 import re
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agent.batch import run_batch
-from escalations import lifecycle
+from escalations import cases, lifecycle
 from tests.escalations.scenes import HELD, Scene, person
 
 Begin = Callable[..., Scene]
@@ -195,12 +196,17 @@ def test_the_page_costs_the_same_for_many_attempts(scene: Begin, browse: Browse,
 
 
 def test_an_approval_goes_to_the_thread_and_its_result_is_shown(
-    scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any
+    scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = scene()
     escalation, client = made.approval(), browse(reviewer)
     response = decide(client, escalation, kind="approve", revision=0)
     assert (response.status_code, response.headers["Location"]) == (302, f"/escalations/{escalation}/")
+    page = read(client, escalation)
+    assert "Approved. The agent goes on now." in page
+    assert "Run again" not in page
+    assert f'hx-get="/escalations/{escalation}/result/"' in page
+    monkeypatch.setattr(cases, "FRESH", timedelta(0))
     page = read(client, escalation)
     assert "Approved, not run yet." in page
     assert "Run again" in page
@@ -215,6 +221,32 @@ def test_an_approval_goes_to_the_thread_and_its_result_is_shown(
     for words in ("Approved by you.", "2 calls were applied together", "5 rows changed in one transaction"):
         assert words in part
     assert "hx-get" not in part  # nothing more will come
+
+
+def test_a_decision_of_which_something_came_is_never_called_not_run(
+    scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = scene()
+    escalation, client = made.approval(), browse(reviewer)
+    decide(client, escalation, kind="approve", revision=0)
+    monkeypatch.setattr(cases, "FRESH", timedelta(0))
+    (interrupt,) = web.execute("SELECT interrupt_id FROM public.escalations_escalation").fetchone()
+    waived = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]["waived"]
+    batch = made.desk.batch(*HELD, on_behalf_of=made.staff.id, ai_message_id="ai-1", waived=tuple(waived))
+    assert run_batch(made.pool, batch=batch).kind == "applied"
+    page = read(client, escalation)  # between the batch's COMMIT and the word that the thread went on
+    assert "It ran:</b> applied" in page
+    assert "not run yet" not in page
+    assert "Run again" not in page
+    assert f'hx-get="/escalations/{escalation}/result/"' in page
+
+
+def test_a_refused_payment_says_what_can_be_done(scene: Begin, browse: Browse, reviewer: Any) -> None:
+    made = scene()
+    page = read(browse(reviewer), made.payment())
+    (conversation,) = made.owner.execute("SELECT id FROM public.agent_conversation").fetchone()
+    there = f'<a href="/conversations/{conversation}/">the conversation</a>'
+    assert f"Ask for the charge again in {there} once the card is changed." in page
 
 
 def test_a_rejection_joins_the_chosen_reason_and_the_words(scene: Begin, browse: Browse, web: Any, reviewer: Any) -> None:
