@@ -178,6 +178,11 @@ class Case:
         return evidence.differing(self.compared)
 
     @property
+    def effects(self) -> list[Effect]:
+        """Return the same as a list, for the call that promised it."""
+        return [self.sent] if self.sent else []
+
+    @property
     def message(self) -> Message | None:
         """Return the outbox message that it is about."""
         return self.sent.message if self.sent else None

@@ -159,10 +159,14 @@ def with_words(rows: Rows, text: str, *, column: str, words: tuple[str, ...]) ->
     """Return the rows of the newest `SEARCHED` that hold the text in one of the columns."""
     if not text:
         return rows
-    oldest = rows.order_by(f"-{column}").values_list(column, flat=True)[SEARCHED - 1 : SEARCHED].first()
-    recent = rows.filter(**{f"{column}__gte": oldest}) if oldest else rows
-    wanted = Q()
+    recent, wanted = newest(rows, column=column), Q()
     for name in words:
         recent = recent.alias(**{f"{name}_text": Cast(name, TextField())})
         wanted |= Q(**{f"{name}_text__icontains": text})
     return recent.filter(wanted)
+
+
+def newest(rows: Rows, *, column: str) -> Rows:
+    """Return the newest `SEARCHED` of the rows."""
+    oldest = rows.order_by(f"-{column}").values_list(column, flat=True)[SEARCHED - 1 : SEARCHED].first()
+    return rows.filter(**{f"{column}__gte": oldest}) if oldest else rows

@@ -1,15 +1,17 @@
 """Any id, ours or the provider's, and the page that shows it."""
 
+import re
 from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from django.db.models import Q
 from django.urls import reverse
 
-from ledger import filters, links
+from ledger import filters, links, people
 from ledger.models import Attempt, AttemptOutcome, Execution
 from ledger.roles import ADMIN, REVIEWER
 
+SUBJECT = "customer_id"  # what calls name their subject by
 TRAIL = frozenset({ADMIN, REVIEWER})
 Finder = Callable[[str, frozenset[str]], str | None]
 
@@ -25,20 +27,20 @@ def _page(route: str, key: object) -> str:
 
 
 def _addresses(text: str, roles: frozenset[str]) -> Iterator[str]:
-    for finder in (_numbered, _by_uuid, _by_name):
+    for finder in (_numbered, _by_uuid, _by_name, _by_words):
         if found := finder(text, roles):
             yield found
 
 
 def _numbered(text: str, roles: frozenset[str]) -> str | None:
-    """C-12 is a conversation, E-5 an escalation, M-7 an outbox message."""
+    """C-12 or C12 is a conversation, E-5 an escalation, M-7 an outbox message."""
     kinds = {
-        "C-": ("agent.Conversation", "agent:conversation", True),
-        "E-": ("escalations.Escalation", "escalations:escalation", bool(roles & TRAIL)),
-        "M-": ("outbox.Message", "outbox:message", ADMIN in roles),
+        "C": ("agent.Conversation", "agent:conversation", True),
+        "E": ("escalations.Escalation", "escalations:escalation", bool(roles & TRAIL)),
+        "M": ("outbox.Message", "outbox:message", ADMIN in roles),
     }
-    label, route, allowed = kinds.get(text[:2].upper(), ("", "", False))
-    number = filters.numbered(text[2:], "") if allowed else None
+    label, route, allowed = kinds.get(text[:1].upper(), ("", "", False))
+    number = filters.numbered(text[1:].strip().removeprefix("-"), "") if allowed else None
     if number is None or not links.model(label).objects.filter(id=number).exists():
         return None
     return _page(route, number)
@@ -92,3 +94,28 @@ def _call_page(text: str, roles: frozenset[str]) -> str | None:
 def _attempt_page(wanted: Q) -> str | None:
     attempt = Execution.objects.filter(wanted).values_list("attempt_id", flat=True).first()
     return _page("ledger:attempt", attempt) if attempt else None
+
+
+def _by_words(text: str, roles: frozenset[str]) -> str | None:
+    """A thing of the domain by its number, such as "invoice 20": the first call whose result names it. A customer by theirs."""
+    found = re.fullmatch(r"([a-z]+(?:[ _][a-z]+)?)[ #-]*([1-9][0-9]{0,17})", text.lower())
+    if found is None:
+        return None
+    name, number = f"{found[1].replace(' ', '_')}_id", int(found[2])
+    if name == SUBJECT:
+        return _subject_page(number, roles)
+    call = filters.newest(Execution.objects.all(), column="committed_at").filter(result__contains={name: number})
+    first = call.order_by("committed_at").first()
+    if first and roles & TRAIL:
+        return _page("ledger:attempt", first.attempt_id)
+    conversation = links.conversations([first.thread]).get(first.thread) if first else None
+    return _page("agent:conversation", conversation) if conversation else None
+
+
+def _subject_page(number: int, roles: frozenset[str]) -> str | None:
+    """What was done for a customer, for who may read the trail; their conversations for everyone else."""
+    if not people.subject_names([number]):
+        return None
+    if roles & TRAIL:
+        return f"{reverse('ledger:executions')}?customer={number}"
+    return f"{reverse('agent:conversations')}?only=all&q={number}"

@@ -1,15 +1,35 @@
 """What other apps know about a row of evidence. Imports point down only, so their tables are asked by name."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.apps import apps
 
-from ledger import wiring
+from ledger import marks, people, wiring
 
 MOST_CALLS = 20  # of one batch; the ledger's own constraint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What was put to a person, and what they decided."""
+
+    escalation: Any
+    decision: Any  # None while there is none
+    by: str
+
+    @property
+    def progress(self) -> marks.Mark:
+        """Return how it stands."""
+        return marks.PROGRESS[self.escalation.state]
+
+    @property
+    def mark(self) -> marks.Mark:
+        """Return what was decided."""
+        return marks.DECISIONS[self.decision.kind]
 
 
 def model(label: str) -> Any:
@@ -35,15 +55,15 @@ def staff_message(thread: UUID, *, before: datetime) -> Any:
     return found.order_by("-taken_at").first()
 
 
-def escalations(*, thread: UUID, ai_message_id: str) -> list[Any]:
-    """Return the escalations about one batch, oldest first."""
-    found = model("escalations.Escalation").objects.filter(thread=thread, ai_message_id=ai_message_id)
-    return list(found.select_related("decision").order_by("id"))
-
-
-def messages(*, thread: UUID, ai_message_id: str) -> list[Any]:
-    """Return the outbox messages that one batch committed, in order."""
-    return list(model("outbox.Message").objects.filter(thread=thread, ai_message_id=ai_message_id).order_by("id"))
+def questions(**about: Any) -> list[Question]:
+    """Return the escalations about something, oldest first, each with how it stands and with its decision."""
+    found = model("escalations.Escalation").objects.filter(**about).select_related("decision").order_by("id")
+    rows = [(row, getattr(row, "decision", None)) for row in found]
+    names = people.names(decision.decided_by for _, decision in rows if decision)
+    return [
+        Question(escalation=row, decision=decision, by=names.get(decision.decided_by, "the system") if decision else "")
+        for row, decision in rows
+    ]
 
 
 def effects(calls: Iterable[tuple[UUID, str, int]]) -> dict[tuple[UUID, str, int], list[Any]]:

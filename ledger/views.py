@@ -12,7 +12,7 @@ from ledger.filters import AttemptFilters, ExecutionFilters
 from ledger.marks import of_attempt
 from ledger.models import Attempt, AttemptOutcome
 from ledger.permissions import check_user_can_read_trail
-from ledger.roles import needs, roles_of
+from ledger.roles import ADMIN, needs, roles_of
 
 SIZE = 50
 EXECUTIONS = keysets.Order(keys=("committed_at", "attempt_id", "call_index"))
@@ -62,11 +62,17 @@ def attempt(request: HttpRequest, pk: UUID) -> HttpResponse:
     if found is None:
         raise Http404
     batch = {"thread": found.row.thread, "ai_message_id": found.row.ai_message_id}
+    calls = [(found.row.thread, found.row.ai_message_id, call.index) for call in found.calls]
+    effects = links.effects(calls) if found.result == "committed" else {}
+    asked = links.staff_message(found.row.thread, before=found.at)
     context = {
         "item": found,
+        "asked": asked,
+        "author": people.names([asked.author]).get(asked.author, "") if asked else "",
         "conversation": links.conversations([found.row.thread]).get(found.row.thread),
-        "escalations": links.escalations(**batch),
-        "messages_sent": links.messages(**batch) if found.result == "committed" else [],
+        "questions": links.questions(**batch),
+        "effects": [effect for key in calls for effect in effects.get(key, ())],
+        "may_open_outbox": ADMIN in roles_of(request.user),
         "others": _others(found),
         "nav": "attempts",
         **_names(found.attempt, _staff([found.attempt]), _customers([found.attempt])),

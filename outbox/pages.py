@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.apps import apps
 from django.db.models import Count, Min
 
 from ledger import diffs, keysets, links, people, wiring
@@ -79,7 +78,7 @@ def case(message: Message) -> dict[str, Any]:
         "timeline": _timeline(message, asked),
         "open_request": next((request for request in asked if request.carried_out_at is None), None),
         "attempt": _attempt(message),
-        "escalations": _escalations(message),
+        "questions": links.questions(object=f"message:{message.id}"),
         "records": _records(message),
         "older": _older(message),
         "may": _may(message),
@@ -116,11 +115,6 @@ def _attempt(message: Message) -> Any:
         return None
     cause = {"thread": message.thread, "ai_message_id": message.ai_message_id, "call_index": message.call_index}
     return Execution.objects.filter(**cause).values_list("attempt_id", flat=True).first()
-
-
-def _escalations(message: Message) -> list[Any]:
-    """Return the escalations about the message, oldest first. Imports point down only, so the table is asked by name."""
-    return list(apps.get_model("escalations.Escalation").objects.filter(object=f"message:{message.id}").order_by("id"))
 
 
 def _records(message: Message) -> list[diffs.Record]:

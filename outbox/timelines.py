@@ -37,6 +37,7 @@ LOOK_UPS = CALLS | {
     "unanswered": ("uncertain", "wifi-off", "The provider did not say"),
 }
 NAMES = {"create": "Create", "confirm": "Confirm", "refund": "Refund", "lookup": "Look-up", "webhook": "Event, looked up"}
+STATES = {"succeeded": "confirmed", "rejected": "refused", "cancelled": "withdrawn", "dead": "a person has to look"}
 ASKED = {"cancel": "Asked to withdraw it", "replay": "Asked to try it again"}
 
 
@@ -85,9 +86,15 @@ def _event(event: WebhookEvent) -> Entry:
         icon="webhook",
         state="sent",
         title=f"The provider sent {event.type}",
-        small=event.outcome or "not processed yet",
+        small=_outcome(event.outcome) if event.outcome else "not processed yet",
         facts=(("Event", event.event_id),),
     )
+
+
+def _outcome(text: str) -> str:
+    """Return what came of an event, the message's state in people's words."""
+    what, colon, state = text.partition(": ")
+    return f"{what}{colon}{STATES.get(state, state)}"
 
 
 def _request(request: Request, people: dict[int, str]) -> Iterator[Entry]:

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from escalations import lifecycle
 from ledger.filters import AttemptFilters
 from tests.agent.batches import Desk
 from tests.escalations.conftest import browse, scene
@@ -277,9 +278,38 @@ def test_an_applied_attempt_leads_to_what_it_sent(scene: Begin, browse: Browse, 
     made = scene()
     made.payment()
     page = browse(admin).get(f"/audit/attempts/{outcomes(made.owner)['committed'][0]}/").content.decode()
-    for words in ("2 calls were applied together", "rows changed in one transaction", "payment.charge", "pi_test_", "draft"):
+    for words in ("2 calls were applied together", "rows changed in one transaction", "pi_test_", "draft"):
         assert words in page, words
     assert "&quot;status&quot;: &quot;charge_queued&quot;" in page  # what the model was told
+
+
+def test_an_attempt_answers_why(scene: Begin, browse: Browse, web: Any, admin: Any) -> None:
+    made, reviewer = scene(), person("priya", "reviewer")
+    refused = made.payment()
+    (message,) = made.owner.execute("SELECT id FROM public.outbox_message").fetchone()
+    client, path = browse(admin), f"/audit/attempts/{outcomes(made.owner)['committed'][0]}/"
+    page = client.get(path).content.decode()
+    for words in (
+        "<b>nina</b> “Bill September with 49.00 and charge it.”",
+        f'<a href="/outbox/{message}/">Message M-{message}</a>, refused',
+        "Charge €49.00 to the card ending in 4242",
+        f'<a href="/escalations/{refused}/">Escalation E-{refused}</a>, open',
+    ):
+        assert words in page, words
+    assert "rejected" not in page
+    assert f"/outbox/{message}/" not in browse(reviewer).get(path).content.decode()  # the outbox is the admin's
+    held = scene(name="Other")
+    escalation = held.approval("Give them €600.00 back.")
+    lifecycle.decide(web, escalation=escalation, kind="reject", text="The log shows 8 seats.", user=reviewer.id)
+    page = client.get(f"/audit/attempts/{outcomes(made.owner)['held'][0]}/").content.decode()
+    for words in (
+        "“Give them €600.00 back.”",
+        "Rejected by priya.",
+        "“The log shows 8 seats.”",
+        f">E-{escalation}</a>",
+        "not run yet",
+    ):
+        assert words in page, words
 
 
 def test_an_outcome_is_shown_although_its_attempt_was_lost(scene: Begin, browse: Browse, superuser: Any, admin: Any) -> None:
@@ -335,6 +365,7 @@ def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) 
     here = {
         "conversation": f"/conversations/{conversation}/", "escalation": f"/escalations/{escalation}/",
         "attempt": f"/audit/attempts/{attempt}/", "message": f"/outbox/{message}/", None: None,
+        "their conversations": f"/conversations/?only=all&q={made.customer}", "their trail": f"/audit/?customer={made.customer}",
     }  # fmt: skip
     # what was typed → where support, reviewer and admin get
     expected = {
@@ -349,6 +380,13 @@ def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) 
         key: ("conversation", "attempt", "message"),
         "evt_1": ("conversation", "attempt", "message"),
         "call-1": (None, "attempt", "attempt"),
+        f"C{conversation}": ("conversation", "conversation", "conversation"),
+        f"e{escalation}": (None, "escalation", "escalation"),
+        "invoice 1": ("conversation", "attempt", "attempt"),
+        " Invoice #1": ("conversation", "attempt", "attempt"),
+        "invoice 999": (None, None, None),
+        f"customer {made.customer}": ("their conversations", "their trail", "their trail"),
+        "customer 999": (None, None, None),
         "C-999": (None, None, None),
         "E-999": (None, None, None),
         "pi_nothing": (None, None, None),

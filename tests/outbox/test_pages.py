@@ -111,6 +111,7 @@ def test_it_tells_the_story_of_a_message(desk: Desk, admin: Client, web: Any) ->
     assert f"{message['uid']}:create" in text
     assert "What it changed" in text and "charge queued" in text
     assert "Known from" in text
+    assert "<dt>State</dt><dd>Confirmed</dd>" in text
 
 
 def test_it_marks_an_answer_that_came_too_late(desk: Desk, admin: Client) -> None:
