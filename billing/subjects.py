@@ -7,7 +7,7 @@ from django.db.models import Case, Q, When
 from psycopg import Connection
 
 from billing import customer_panel
-from billing.models import Customer
+from billing.models import CreditMemo, Customer, Invoice, Payment, Refund
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,14 @@ def find(subject_id: int) -> Subject | None:
     """Return the customer of that id, or None."""
     customer = Customer.objects.filter(id=subject_id).first()
     return customer and _subject(customer)
+
+
+def owner(thing: str, number: int) -> int | None:
+    """Return whose thing of that number it is, such as ("invoice", 20); None for what does not exist or has no numbers."""
+    model = {"customer": Customer, "invoice": Invoice, "payment": Payment, "refund": Refund, "credit memo": CreditMemo}.get(thing)
+    key = "id" if model is Customer else "customer_id"
+    found: int | None = model.objects.filter(id=number).values_list(key, flat=True).first() if model else None
+    return found
 
 
 def names(ids: Any) -> dict[int, str]:

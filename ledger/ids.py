@@ -7,12 +7,12 @@ from uuid import UUID
 from django.db.models import Q
 from django.urls import reverse
 
-from ledger import filters, links, people
+from ledger import filters, links, wiring
 from ledger.models import Attempt, AttemptOutcome, Execution
 from ledger.roles import ADMIN, REVIEWER
 
-SUBJECT = "customer_id"  # what calls name their subject by
 TRAIL = frozenset({ADMIN, REVIEWER})
+SUBJECT = "customer"  # every call names its subject so
 Finder = Callable[[str, frozenset[str]], str | None]
 
 
@@ -97,25 +97,28 @@ def _attempt_page(wanted: Q) -> str | None:
 
 
 def _by_words(text: str, roles: frozenset[str]) -> str | None:
-    """A thing of the domain by its number, such as "invoice 20": the first call whose result names it. A customer by theirs."""
-    found = re.fullmatch(r"([a-z]+(?:[ _][a-z]+)?)[ #-]*([1-9][0-9]{0,17})", text.lower())
+    """A thing of the domain by its number, such as "invoice 20": the first call whose result names it, else its customer."""
+    found = re.fullmatch(r"([a-z]+(?: [a-z]+)?)[ #-]*([1-9][0-9]{0,17})", text.lower())
     if found is None:
         return None
-    name, number = f"{found[1].replace(' ', '_')}_id", int(found[2])
-    if name == SUBJECT:
-        return _subject_page(number, roles)
-    call = filters.newest(Execution.objects.all(), column="committed_at").filter(result__contains={name: number})
-    first = call.order_by("committed_at").first()
-    if first and roles & TRAIL:
-        return _page("ledger:attempt", first.attempt_id)
-    conversation = links.conversations([first.thread]).get(first.thread) if first else None
+    thing, number = found[1], int(found[2])
+    named = {f"{thing.replace(' ', '_')}_id": number}
+    call = filters.newest(Execution.objects.all(), column="committed_at").filter(result__contains=named)
+    if thing != SUBJECT and (first := call.order_by("committed_at").first()):
+        return _trail_page(first, roles)
+    subject = wiring.plugged("BACKSTOP_SUBJECTS").owner(thing, number)
+    return _subject_page(subject, roles) if subject else None
+
+
+def _trail_page(call: Execution, roles: frozenset[str]) -> str | None:
+    if roles & TRAIL:
+        return _page("ledger:attempt", call.attempt_id)
+    conversation = links.conversations([call.thread]).get(call.thread)
     return _page("agent:conversation", conversation) if conversation else None
 
 
-def _subject_page(number: int, roles: frozenset[str]) -> str | None:
+def _subject_page(number: int, roles: frozenset[str]) -> str:
     """What was done for a customer, for who may read the trail; their conversations for everyone else."""
-    if not people.subject_names([number]):
-        return None
     if roles & TRAIL:
         return f"{reverse('ledger:executions')}?customer={number}"
     return f"{reverse('agent:conversations')}?only=all&q={number}"

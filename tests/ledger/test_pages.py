@@ -362,6 +362,11 @@ def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) 
         "INSERT INTO public.outbox_webhook_event (event_id, type, object_id, payload)"
         " SELECT 'evt_1', 'payment_intent.succeeded', provider_id, '{}' FROM public.outbox_message"
     )
+    (untouched,) = made.owner.execute(
+        "INSERT INTO public.billing_invoice (customer_id, billing_period, currency, amount_minor, amount_due_minor)"
+        " VALUES (%s, '2026-01-01', 'EUR', 1, 1) RETURNING id",
+        (made.customer,),
+    ).fetchone()
     here = {
         "conversation": f"/conversations/{conversation}/", "escalation": f"/escalations/{escalation}/",
         "attempt": f"/audit/attempts/{attempt}/", "message": f"/outbox/{message}/", None: None,
@@ -384,6 +389,8 @@ def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) 
         f"e{escalation}": (None, "escalation", "escalation"),
         "invoice 1": ("conversation", "attempt", "attempt"),
         " Invoice #1": ("conversation", "attempt", "attempt"),
+        f"invoice {untouched}": ("their conversations", "their trail", "their trail"),  # no call ever named it
+        "nonsense 1": (None, None, None),
         "invoice 999": (None, None, None),
         f"customer {made.customer}": ("their conversations", "their trail", "their trail"),
         "customer 999": (None, None, None),
