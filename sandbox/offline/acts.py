@@ -19,7 +19,7 @@ PLEASE = ("please", "pls", "plz", "can we please", "could we please")
 COUNTS = {"two": 2, "three": 3, "four": 4}
 _PEOPLE = "|".join(map(re.escape, sorted(vocabulary.PEOPLE, key=len, reverse=True)))
 ASK = re.compile(
-    r"^(?:please\s+|could you\s+|can you\s+)*"
+    r"^(?:please\s+|could you\s+|can you\s+|would you\s+|let's\s+|let us\s+)*"
     rf"(?:(?:{'|'.join(map(re.escape, vocabulary.ASKING_VERBS))})\s+"
     rf"(?:{_PEOPLE})\b|(?:{_PEOPLE})\s+(?:should|must|needs to|has to|ought to)\b)"
     r"[\s,:]*(?P<question>.*)$",
@@ -62,7 +62,7 @@ def understand(message: str, *, setting: Setting) -> list[Act]:
     acts = _with_reasons([_act(name, clause, setting=setting, ahead=ahead) for name, clause in found])
     _check_acts(acts, message=message, tokens_=found_tokens)
     if any(is_write(act) for act in acts):
-        _check_questions(found)
+        _check_clauses(found)
         return acts
     return [replace(act, name=_asked_by_fact(act)) if act.name == patterns.FACT else act for act in acts]
 
@@ -77,13 +77,20 @@ def _asked_by_fact(act: Act) -> str:
     return "charge_status" if "charge" in act.words.lower() else "invoice_status"
 
 
-def _check_questions(found: Sequence[clauses.Clause]) -> None:
-    """Raise NotUnderstood for a question beside an order: it may be a condition, as in "charge it, where unpaid"."""
-    for name, clause in found:
+def _check_clauses(found: Sequence[clauses.Clause]) -> None:
+    """Raise NotUnderstood for a question beside an order, as in "charge it, where unpaid", and for "charge them an invoice"."""
+    for index, (name, clause) in enumerate(found):
         tags = clauses.tags_of(clause)
+        shared = index > 0 and clauses.is_bare(found[index - 1][1])  # "create and charge an invoice"
         if name in patterns.READ and ("SHOW" not in tags or "ASKING" in tags):
             words = " ".join(token.text for token in clause).strip(" ,")
             raise NotUnderstood(f"I cannot tell whether “{words}” is a question or a condition, so I did nothing. Ask it apart.")
+        if (
+            name == "charge"
+            and not shared
+            and re.search(r"\ban? (?:invoice|bill)\b", " ".join(token.text for token in clause).lower())
+        ):
+            raise NotUnderstood("Should I create an invoice, or charge one that is there? I did nothing.")
 
 
 def _check_words(found: Sequence[Token], *, setting: Setting) -> None:

@@ -66,14 +66,13 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("help", "HELP", "ASKING THEM SHOW COMMA"),
     Pattern("nothing", "NEVERMIND|CANCEL", "IT ALL COMMA"),
     # -- credit memos
-    Pattern("memo", "MEMO", f"CREATE GIVE DO AMT ALL NEW AGAINST {TARGET} {WHY}"),
+    Pattern("memo", "MEMO", f"CREATE GIVE PUT DO AMT ALL NEW AGAINST FROM {TARGET} {WHY}"),
     Pattern("memo", "CREDITING AMT|ALL", f"ACCOUNT BALANCE BACK {TARGET} {WHY}", "TO INVOICE|INV"),
-    Pattern("memo", "GIVE|CREATE|ADD CREDIT AMT", f"NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
+    Pattern("memo", "GIVE|CREATE|ADD CREDIT AMT", f"BACK NEW ACCOUNT BALANCE {TARGET} {WHY}", "TO INVOICE|INV"),
     Pattern("memo", "GIVE|CREATE|ADD|PUT BALANCE|ACCOUNT AMT", f"NEW CREDIT {TARGET} {WHY}", "TO INVOICE|INV"),
     # -- moving credit
     Pattern("move", "MOVE CREDIT|AMT FROM TO", f"ALL CREDIT AMT BALANCE {TARGET} {WHY}"),
     # -- off the invoice just named
-    Pattern("apply", "DEDUCT CREDIT AMT", "THEM", after="create"),
     Pattern("apply", "DEDUCT|TAKE CREDIT|BALANCE AMT FROM|OFF IT", run="FROM|OFF IT"),
     # -- off the balance; "again" and "back" after a credit memo only undo it
     Pattern("deduct", "DEDUCT|DEBIT BALANCE|CREDIT", "AMT ALL IT FROM THEM OFF ACCOUNT TO CARD RETRY BACK"),
@@ -82,7 +81,7 @@ PATTERNS: tuple[Pattern, ...] = (
     # -- credit on an invoice
     Pattern("settle", "SEND|SETTLE CREDIT|BALANCE", f"FROM ALL USE APPLY AGAINST {TARGET}"),
     Pattern("settle", "TAKE FROM CREDIT|BALANCE INVOICE|INV", f"ALL {TARGET}", run="FROM CREDIT|BALANCE"),
-    Pattern("apply", "SEND|SETTLE CREDIT|BALANCE AMT", f"FROM USE {TARGET}"),
+    Pattern("apply", "SEND|SETTLE CREDIT|BALANCE AMT", f"FROM USE APPLY {TARGET}"),
     Pattern("apply", "USE|APPLY CREDIT|BALANCE", f"AMT ALL REST AGAINST FROM OFF {TARGET}"),
     Pattern("apply", "APPLY AMT", f"ALL AGAINST FROM {TARGET}"),
     Pattern("apply", "PUT|TAKE CREDIT|BALANCE AGAINST", f"AMT ALL REST FROM OFF {TARGET}"),
@@ -94,12 +93,13 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("apply", "USE|APPLY IT INVOICE|INV|PER", f"AGAINST {TARGET}", after="memo"),
     Pattern("apply", "PUT AMT|IT AGAINST|TO INVOICE|INV|PER", f"AGAINST {TARGET}", after="memo"),
     Pattern("apply", "LESS AMT CREDIT|BALANCE", "FROM THEM", after="create"),
+    Pattern("apply", "AMT FROM CREDIT|BALANCE INVOICE|INV|PER", TARGET, run="FROM CREDIT|BALANCE"),
     Pattern("apply", "AMT FROM CREDIT|BALANCE", "IT THEM", run="FROM CREDIT|BALANCE", after="create"),
-    Pattern("apply", "TAKE AMT FROM CREDIT|BALANCE", "IT THEM", run="FROM CREDIT|BALANCE", after="create"),
     Pattern("apply", "MOVE CREDIT TO INVOICE|INV|PER", f"AMT ALL BALANCE FROM {TARGET}"),
     # -- refunds
     Pattern("refund", "REFUND", f"CREATE GIVE DO SEND AMT ALL PAYMENT CARD FROM CHARGE {TARGET} {WHY}"),
     Pattern("refund", "REFUND PART AMT", f"CREATE GIVE DO SEND BACK PAYMENT CARD FROM {TARGET} {WHY}"),
+    Pattern("refund", "CREATE|GIVE|SEND AMT|IT CARD TO", "PAYMENT THEM", after="deduct"),
     Pattern("refund", "MOVE BACK CARD AMT|ALL", f"PAYMENT FROM {TARGET} {WHY}"),
     Pattern("refund", "GIVE|SEND|PUT|CREATE BACK", f"AMT ALL PAYMENT CARD FROM {TARGET} {WHY}"),
     # -- charges
@@ -108,15 +108,19 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern("retry", "CHARGE RETRY|REFUSED", f"CARD REFUSED DO GIVE ALL {TARGET}"),
     Pattern("retry", "RETRY IT", after="fact charge retry"),
+    Pattern("retry", "RETRY", after="fact"),
     Pattern("charge", "CHARGE REST", f"ALL AMT CARD FROM {TARGET}"),
     Pattern("charge", "CHARGE BALANCE", f"ALL CARD {TARGET}"),
     Pattern("charge", "CHARGE", f"DO CREATE AMT ALL CARD PAYMENT FROM {TARGET}"),
     Pattern("charge", "DEBIT", f"REST AMT ALL CARD FROM {TARGET}"),
     Pattern("charge", "TAKE|PUT|BILL|SEND|SETTLE REST CARD", f"ALL AMT FROM OFF {TARGET}"),
-    Pattern("charge", "PUT CARD INVOICE|INV", f"ALL {TARGET}"),
+    Pattern("charge", "PUT CARD INVOICE|INV|PER", f"ALL {TARGET}"),
+    Pattern("charge", "TAKE IT|ALL CARD FROM|OFF", after="create reissue"),
     Pattern("charge", "PUT CARD IT", after="create reissue"),
     Pattern("charge", "REST CARD", "FROM TO WITH", after="create apply settle"),
     Pattern("charge", "TAKE AMT CARD FROM|OFF", f"ALL {TARGET}"),
+    Pattern("charge", "TAKE PAYMENT|INVOICE|INV CARD FROM|OFF", f"ALL {TARGET}"),
+    Pattern("charge", "DO CARD PER|INV|INVOICE", f"ALL {TARGET}"),
     Pattern("charge", "BILL AMT CARD", f"ALL {TARGET}"),
     Pattern("charge", "BILL REST|CARD", f"ALL {TARGET}"),
     # -- invoices
@@ -127,6 +131,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("void", "VOID|CANCEL INVOICE|INV|PER|DRAFT|LATEST", f"CANCEL ALL FROM {TARGET} {WHY}"),
     Pattern("void", "VOID", f"IT THEM {WHY}"),
     Pattern("create", "CREATE|GIVE INVOICE", f"AMT NEW COUNT EACH TEXT ITEM ALL FROM {TARGET}"),
+    Pattern("create", "DO INVOICE AMT", f"NEW EACH TEXT ITEM {TARGET}"),
     Pattern("create", "ADD INVOICE", "AMT NEW TEXT ITEM PER"),
     Pattern("create", "BILL", f"AMT EACH TEXT ITEM ALL FROM {TARGET}"),
     Pattern("create", "CREATE"),  # and what comes next: "create and charge an invoice"
@@ -135,7 +140,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("fact", "WRONG INVOICE|INV|PER|CHARGE|PAYMENT", f"CARD {TARGET}"),
     Pattern("fact", "WRONG IT", after="void refund memo reissue replace"),
     # -- questions
-    Pattern("last_actions", "DONE", f"IN LAST {ASKED}"),
+    Pattern("last_actions", "DONE", f"RETRY LATEST ACCOUNT {ASKED}"),
     Pattern(
         "refund_status",
         "REFUND|RETURNED STATUS|THROUGH|ASKING|SHOW",
@@ -160,6 +165,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern("payments", "ASKING SEND", f"{ASKED} LATEST"),
     Pattern("balance", "BALANCE", f"{ASKED} CREDIT ACCOUNT REST"),
     Pattern("balance", "CREDITING ASKING", "ALL THEM"),
+    Pattern("balance", "CREDIT|BALANCE REST|OWE", f"{ASKED} ACCOUNT"),
     Pattern("open_invoices", "REST", ASKED),
     Pattern("balance", "CREDIT SHOW|ASKING", f"{ASKED} ACCOUNT BALANCE REST"),
     Pattern("look_up", "SHOW|ACCOUNT|ASKING THEM|ACCOUNT", f"{ASKED} STATUS ACCOUNT"),

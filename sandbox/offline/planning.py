@@ -84,6 +84,11 @@ def _settle(plan: Plan, act: Act, position: int) -> None:
 
 
 def _deduct(plan: Plan, act: Act, position: int) -> None:
+    if position and plan.acts[position - 1].name in ("create", "reissue"):
+        if not any(later.name == "charge" for later in plan.acts[position + 1 :]):
+            raise Unclear("Should the credit pay a part of the invoice, or only leave the balance? Say “use” for the invoice.")
+        _apply(plan, act, position)
+        return
     amount = plans.one_amount(act) or _same_again(plan, act)
     if amount is None and act.everything:
         amount = plan.amount(plan.looked_up().balance - plan.used)
@@ -176,7 +181,8 @@ def _same_again(plan: Plan, act: Act) -> Amount | None:
     """Return the amount of the act before, when this one says "it" or names nothing of its own; "all" of what is unclear then."""
     if plan.moved and act.everything and not act.pronoun and not act.amounts and not plans.named(act):
         raise Unclear(f"All of what? Do you mean {plan.format(plan.moved.minor)}? Name the amount.")
-    return plan.moved if act.pronoun or (act.name == "refund" and not plans.named(act)) else None
+    unnamed = (act.name == "refund" and not plans.named(act)) or (act.name == "deduct" and "them" in act.words.lower().split())
+    return plan.moved if act.pronoun or unnamed else None
 
 
 def _gives_credit(plan: Plan, position: int) -> bool:

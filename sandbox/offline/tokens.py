@@ -199,17 +199,27 @@ def _wishes(tokens: list[Token]) -> list[Token]:
     """Read "I want the invoice voided" as the order that it is: a participle after a wish, and not after "was", is a verb."""
     result: list[Token] = []
     wish: int | None = None
+    due = False  # "should be" came before
     for index, token in enumerate(tokens):
         verb = vocabulary.PARTICIPLES.get(token.text.lower())
         if verb and wish is not None and wish < index - 1 and result[-1].tag != "ASKING":
             result[wish] = replace(result[wish], tag="WISH")
             token = replace(token, tag=verb)
-        elif token.tag == "WISH" or token.text.lower() in vocabulary.WANTS:
+        elif verb and due and result[-1].tag not in ("ASKING", "INDEF", "DEF"):
+            token = replace(token, tag=verb)  # "should be voided and reissued"
+        elif token.tag == "WISH" or token.text.lower() in vocabulary.WANTS or _lets(tokens, index):
             wish = index
         elif token.tag == END:
             wish = None
+        due = (due and token.tag != END) or token.text.lower() in vocabulary.DUTIES
         result.append(token)
     return result
+
+
+def _lets(tokens: list[Token], index: int) -> bool:
+    """Say whether this is the "have" of "have the card charged"."""
+    following = tokens[index + 1].tag if index + 1 < len(tokens) else END
+    return tokens[index].text.lower() == "have" and following in ("DEF", "IT", "REST")
 
 
 def _statements(tokens: list[Token]) -> list[Token]:

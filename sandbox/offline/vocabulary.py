@@ -12,12 +12,14 @@ ELSEWHERE = {"CLEAR": "THROUGH", "ANY": "ASKING"}
 FILE = Path(__file__).with_suffix(".toml")
 _words = tomllib.loads(FILE.read_text())
 _passive = _words["passive"]
-TAGS: dict[str, str] = {phrase: tag for tag, phrases in _words["tags"].items() for phrase in phrases} | {
+# "should be voided" and the like.
+DUTIES: dict[str, str] = {
     f"{obligation} {participle}": tag
     for tag, participles in _passive["verbs"].items()
     for participle in participles
     for obligation in _passive["obligations"]
 }
+TAGS: dict[str, str] = {phrase: tag for tag, phrases in _words["tags"].items() for phrase in phrases} | DUTIES
 # What "I want the invoice …" may end in, by the text.
 PARTICIPLES: dict[str, str] = {word: tag for tag, words in _passive["verbs"].items() for word in words}
 # What ends a statement: "the charge failed".
