@@ -9,6 +9,8 @@ from psycopg import Connection
 from billing import customer_panel
 from billing.models import CreditMemo, Customer, Invoice, Payment, Refund
 
+OWNED: dict[str, Any] = {"invoice": Invoice, "payment": Payment, "refund": Refund, "credit memo": CreditMemo}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
@@ -36,9 +38,8 @@ def find(subject_id: int) -> Subject | None:
 
 def owner(thing: str, number: int) -> int | None:
     """Return whose thing of that number it is, such as ("invoice", 20); None for what does not exist or has no numbers."""
-    model = {"customer": Customer, "invoice": Invoice, "payment": Payment, "refund": Refund, "credit memo": CreditMemo}.get(thing)
-    key = "id" if model is Customer else "customer_id"
-    found: int | None = model.objects.filter(id=number).values_list(key, flat=True).first() if model else None
+    model = OWNED.get(thing)
+    found: int | None = model.objects.filter(id=number).values_list("customer_id", flat=True).first() if model else None
     return found
 
 

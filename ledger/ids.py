@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.urls import reverse
 
-from ledger import filters, links, wiring
+from ledger import filters, links, people, wiring
 from ledger.models import Attempt, AttemptOutcome, Execution
 from ledger.roles import ADMIN, REVIEWER
 
@@ -102,9 +102,11 @@ def _by_words(text: str, roles: frozenset[str]) -> str | None:
     if found is None:
         return None
     thing, number = found[1], int(found[2])
+    if thing == SUBJECT:
+        return _subject_page(number, roles) if people.subject_names([number]) else None
     named = {f"{thing.replace(' ', '_')}_id": number}
     call = filters.newest(Execution.objects.all(), column="committed_at").filter(result__contains=named)
-    if thing != SUBJECT and (first := call.order_by("committed_at").first()):
+    if first := call.order_by("committed_at").first():
         return _trail_page(first, roles)
     subject = wiring.plugged("BACKSTOP_SUBJECTS").owner(thing, number)
     return _subject_page(subject, roles) if subject else None
