@@ -127,12 +127,14 @@ def test_it_keeps_what_was_typed_over_a_reload_and_a_refusal(visit: Open, scene:
 def test_it_sends_again_what_may_not_have_arrived_as_the_same_message(visit: Open, scene: Scene, complaints: Complaints) -> None:
     complaints.expect("ERR_FAILED")
     page = live(visit())
+    page.route("**/feed/**", lambda route: route.abort())  # nor is it seen in the feed, which would be an answer too
     page.route("**/send/", lambda route: (route.fetch(), route.abort()))  # it arrives, its answer does not
     page.fill("#say", "Once")
     page.press("#say", "Enter")
     expect(page.locator("#say-error")).to_contain_text("could not be reached")
     expect(page.locator("#say")).to_have_value("Once")
     page.unroute("**/send/")
+    page.unroute("**/feed/**")
     page.press("#say", "Enter")
     expect(page.locator("#say-error")).to_be_empty()
     expect(page.locator("#entries")).to_contain_text("Once")

@@ -1,7 +1,6 @@
 """The escalation's page: each kind, each reader, each decision, each lost race."""
 
 import re
-import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -368,45 +367,3 @@ def test_nobody_sees_the_desk_without_logging_in(scene: Begin) -> None:
     escalation = scene().asked()
     for path in ("/escalations/", f"/escalations/{escalation}/", "/decisions/"):
         assert Client().get(path).headers["Location"].startswith("/login/")
-
-
-# -- the list of decisions -----------------------------------------------------------------------
-
-
-def test_decisions_are_listed_and_narrowed(scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any) -> None:
-    ravi = person("ravi", "reviewer")
-    first, second, third = scene(name="Sample Cycles BV").approval(), scene(name="Other").asked(), scene(name="Third").budget()
-    lifecycle.decide(web, escalation=first, kind="approve", text="", user=reviewer.id)
-    lifecycle.decide(web, escalation=second, kind="answer", text="The blue contract.", user=ravi.id)
-    lifecycle.expire(agent, escalation=third, text="")
-    client = browse(person("boss", "admin"))
-    every = {first, second, third}
-    expected = {
-        "": every,
-        "?decision=approve": {first},
-        "?kind=asked": {second},
-        "?person=rav": {second},
-        "?customer=cycles": {first},
-        "?q=blue": {second},
-        f"?q=E-{third}": {third},
-        "?since=2000-01-01": every,
-        "?until=2000-01-01": set(),
-        "?since=nonsense": set(),
-    }
-    for query, wanted in expected.items():
-        page = client.get(f"/decisions/{query}").content.decode()
-        assert {one for one in every if f">E-{one}</a>" in page} == wanted, query
-
-
-def test_the_decisions_cost_the_same_for_many(scene: Begin, browse: Browse, owner: Any, web: Any, reviewer: Any) -> None:
-    client = browse(reviewer)
-    lifecycle.decide(web, escalation=scene().asked(), kind="answer", text="Yes.", user=reviewer.id)
-    with CaptureQueriesContext(connection) as few:
-        client.get("/decisions/")
-    for _ in range(12):
-        with owner.transaction():
-            escalation = lifecycle.open(owner, kind="dirty_state", object=f"x:{uuid.uuid4()}", payload={"reason": "Why."})
-            lifecycle.decide(owner, escalation=escalation, kind="close", text="", user=reviewer.id)
-    with CaptureQueriesContext(connection) as lots:
-        client.get("/decisions/")
-    assert len(lots) == len(few)

@@ -1,0 +1,54 @@
+"""The list of decisions: what it shows, how it is narrowed, what it costs."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from escalations import lifecycle
+from tests.escalations.scenes import Scene, person
+
+Begin = Callable[..., Scene]
+Browse = Callable[[Any], Client]
+
+
+def test_decisions_are_listed_and_narrowed(scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any) -> None:
+    ravi = person("ravi", "reviewer")
+    first, second, third = scene(name="Sample Cycles BV").approval(), scene(name="Other").asked(), scene(name="Third").budget()
+    lifecycle.decide(web, escalation=first, kind="approve", text="", user=reviewer.id)
+    lifecycle.decide(web, escalation=second, kind="answer", text="The blue contract.", user=ravi.id)
+    lifecycle.expire(agent, escalation=third, text="")
+    client = browse(person("boss", "admin"))
+    every = {first, second, third}
+    expected = {
+        "": every,
+        "?decision=approve": {first},
+        "?kind=asked": {second},
+        "?person=rav": {second},
+        "?customer=cycles": {first},
+        "?q=blue": {second},
+        f"?q=E-{third}": {third},
+        "?since=2000-01-01": every,
+        "?until=2000-01-01": set(),
+        "?since=nonsense": set(),
+    }
+    for query, wanted in expected.items():
+        page = client.get(f"/decisions/{query}").content.decode()
+        assert {one for one in every if f">E-{one}</a>" in page} == wanted, query
+
+
+def test_the_decisions_cost_the_same_for_many(scene: Begin, browse: Browse, owner: Any, web: Any, reviewer: Any) -> None:
+    client = browse(reviewer)
+    lifecycle.decide(web, escalation=scene().asked(), kind="answer", text="Yes.", user=reviewer.id)
+    with CaptureQueriesContext(connection) as few:
+        client.get("/decisions/")
+    for _ in range(12):
+        with owner.transaction():
+            escalation = lifecycle.open(owner, kind="dirty_state", object=f"x:{uuid.uuid4()}", payload={"reason": "Why."})
+            lifecycle.decide(owner, escalation=escalation, kind="close", text="", user=reviewer.id)
+    with CaptureQueriesContext(connection) as lots:
+        client.get("/decisions/")
+    assert len(lots) == len(few)
