@@ -153,7 +153,7 @@ class Hub:
             try:
                 await self._hear(client)
             except (redis.RedisError, OSError) as error:
-                log.warning("agent.hub.deaf", error=type(error).__name__)
+                log.warning("agent.hub.broker_lost", error=type(error).__name__)
             finally:
                 self.tried.set()
                 await client.aclose()
@@ -211,7 +211,7 @@ class Hub:
             try:
                 await self._poll()
             except (psycopg.Error, PoolTimeout) as error:
-                log.warning("agent.hub.blind", error=type(error).__name__)
+                log.warning("agent.hub.database_lost", error=type(error).__name__)
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _poll(self) -> None:

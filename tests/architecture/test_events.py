@@ -8,6 +8,7 @@ from tests.architecture import sources
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 NAME = re.compile(r"[a-z]+(?:\.[a-z_]+){2}")
+IRREGULAR = {"broke", "kept", "left", "lost", "made", "set", "swept", "unheard", "unknown", "untold"}
 LISTED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 
 
@@ -45,6 +46,11 @@ def test_every_event_has_its_apps_name_and_the_form_of_a_name() -> None:
     assert {name for name in names() if not NAME.fullmatch(name)} == set()
     for app, event in logged():
         assert not isinstance(event, ast.Constant) or event.value.startswith(f"{app}.")
+
+
+def test_every_event_says_what_has_happened() -> None:
+    said = {name: name.rpartition(".")[2].split("_") for name in names()}
+    assert [name for name, words in said.items() if not any(word.endswith("ed") or word in IRREGULAR for word in words)] == []
 
 
 def test_the_list_and_the_code_agree() -> None:
