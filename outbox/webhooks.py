@@ -3,6 +3,7 @@
 An event is a hint to look: what counts is the object as the provider has it now.
 """
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -50,24 +51,39 @@ RETURNING event_id, type, object_id, payload, attempts
 """
 PROCESSED = "UPDATE public.outbox_webhook_event SET processed_at = now(), outcome = %s WHERE event_id = %s"
 OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
+ID = re.compile(r"\w+", re.ASCII)  # of an object that a message of ours can have made; look-ups put it into an address
 MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
 
 
 class Malformed(Exception):
-    """The event lacks what every event has, or holds what no database stores."""
+    """The event lacks what it is known by, or holds what no database stores."""
 
 
 def store(conn: Connection[Any], *, event: Mapping[str, Any]) -> bool:
-    """Keep a verified event and return whether it is new; raise Malformed."""
-    found = event.get("data")
-    about = found.get("object") if isinstance(found, Mapping) else None
-    fields = (event.get("id"), event.get("type"), about.get("id") if isinstance(about, Mapping) else None)
-    if not all(isinstance(field, str) and 0 < len(field) <= 255 for field in fields):
-        raise Malformed("The event has no id, no type or no object.")
+    """Keep a verified event and return whether it is new; raise Malformed.
+
+    An event about an object without an id, as a balance is, is kept too: refusing it would have it sent for days.
+    """
+    fields = (event.get("id"), event.get("type"))
+    if not all(is_name(field) for field in fields):
+        raise Malformed("The event has no id or no type.")
+    known = about(event).get("id")
     try:
-        return conn.execute(STORE, (*fields, Jsonb(dict(event)))).rowcount == 1
+        return conn.execute(STORE, (*fields, known if is_name(known) else "", Jsonb(dict(event)))).rowcount == 1
     except (psycopg.DataError, UnicodeEncodeError) as error:  # a NUL or half a surrogate pair in a text
         raise Malformed("The event holds characters that cannot be stored.") from error
+
+
+def is_name(field: Any) -> bool:
+    """Return whether something in an event is an id or a type."""
+    return isinstance(field, str) and 0 < len(field) <= 255
+
+
+def about(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object that an event is about, or an empty mapping if it has none."""
+    data = event.get("data")
+    found = data.get("object") if isinstance(data, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def process_due(pool: Pool, *, go_on: Callable[[], bool]) -> int:
@@ -101,7 +117,7 @@ def _tried(pool: Pool, event: Row) -> str | None:
 def _process(pool: Pool, event: Row) -> str | None:
     if event["type"] not in TYPES:
         return "ignored"
-    if bool(event["payload"].get("livemode")) != live.is_live(settings.STRIPE_API_KEY):
+    if event["payload"].get("livemode") is not live.is_live(settings.STRIPE_API_KEY):
         return "wrong mode"
     with pool.connection() as conn:
         message = _message(conn, event)
@@ -116,7 +132,7 @@ def _process(pool: Pool, event: Row) -> str | None:
 
 def _compared(message: Row, event: Row) -> str:
     """Return how an event fits what was settled before; one that contradicts it is reported, and changes nothing."""
-    status = event["payload"]["data"]["object"].get("status")
+    status = about(event["payload"]).get("status")
     moved = message["state"] == "succeeded"
     if status in (("failed", "canceled") if moved else ("succeeded",)):
         log.error("outbox.webhook.contradicted", message=message["id"], event_id=event["event_id"], state=message["state"])
@@ -126,9 +142,12 @@ def _compared(message: Row, event: Row) -> str:
 
 def _message(conn: Connection[Any], event: Row) -> Row | None:
     """Return the message that an event's object names in its metadata, else the one that knows its id."""
-    named = (event["payload"]["data"]["object"].get("metadata") or {}).get(lookups.UID)
+    metadata = about(event["payload"]).get("metadata")
+    if not ID.fullmatch(event["object_id"]) or not isinstance(metadata, Mapping | None):
+        return None
+    named = (metadata or {}).get(lookups.UID)
     try:
-        uid = uuid.UUID(named) if named else None
+        uid = uuid.UUID(named) if named is not None else None
     except (ValueError, AttributeError, TypeError):
         return None
     with conn.cursor(row_factory=dict_row) as cursor:
