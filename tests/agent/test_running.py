@@ -1,5 +1,6 @@
 """A run and what happens beside it: other workers, heartbeats, stops, shutdowns, drafts."""
 
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 from langgraph.runtime import RunControl
 
-from agent import drafts, events, heartbeats, leases, llm, replies
+from agent import drafts, events, heartbeats, leases, llm
 from agent.leases import Lease
 from agent.runs import ActiveRuns, Run
+from tests import faults
 from tests.agent.scripts import calls, model, says
 from tests.agent.talks import Talk
 from tests.waiting import until
@@ -74,18 +76,27 @@ def test_it_answers_a_message_that_came_while_it_worked(talk: Talk) -> None:
     assert [text for _, text in talk.transcript()] == ["Hello", "Done.", "And this", "Done."]
 
 
-def test_it_looks_again_after_giving_the_lease_back(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    release, late = leases.release, ["Just now"]
+def test_it_looks_again_after_giving_the_lease_back(talk: Talk, connect: Any) -> None:
+    other = connect("owner")
+    talk.say("What now?")
+    asks = calls(("AskHuman", {"customer_id": talk.customer, "question": "May I?"}))
+    assert talk.drive(asks, says("never")) == "waiting"
+    talk.decide("answer", "Yes.")
 
-    def say_before(*args: Any, **kwargs: Any) -> bool:
-        if late:
-            talk.say(late.pop())
-        return release(*args, **kwargs)
+    def answer(messages: Any) -> dict[str, Any]:
+        if messages[-1].text.startswith("A reviewer answers"):
+            faults.hold(other, "SELECT FROM public.escalations_escalation FOR UPDATE")
+        return says(f"re {messages[-1].text}")
 
-    monkeypatch.setattr(leases, "release", say_before)
-    talk.say("Hello")
-    assert talk.drive(lambda messages: says(f"re {messages[-1].text}")) == "idle"
-    assert [text for _, text in talk.transcript()] == ["Hello", "re Hello", "Just now", "re Just now"]
+    thread, found = in_background(lambda: talk.drive(asks, answer))
+    until(lambda: faults.waits(talk.owner), what="a drive that found no message and waits to close its question")
+    talk.say("Just now")
+    faults.let_go(other)
+    thread.join(20)
+    assert found == ["idle"]
+    assert [text for _, text in talk.transcript()][-4:] == [
+        "A reviewer answers: Yes.", "re A reviewer answers: Yes.", "Just now", "re Just now",
+    ]  # fmt: skip
 
 
 def test_it_ends_without_a_trace_when_another_worker_took_over(talk: Talk, caplog: pytest.LogCaptureFixture) -> None:
@@ -147,15 +158,23 @@ def test_it_survives_a_heartbeat_without_a_database(talk: Talk, monkeypatch: pyt
     assert not run.lost.is_set()
 
 
+PRESS = "UPDATE public.agent_thread SET stop_requested_at = now(), stop_requested_by = 7"
+
+
+def noticed(talk: Talk) -> bool:
+    """Say whether the run of the talk was told of a press on Stop, or wait for it."""
+    [run] = [run for run, _ in heartbeats.of(talk.pool)._runs.values()]
+    return run.stop.wait(10)
+
+
 @pytest.fixture
 def stop(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return what a press on Stop does, noticed at once."""
     monkeypatch.setattr(heartbeats, "LOOK_EVERY", 0.02)
 
     def press() -> None:
-        talk.web.execute("UPDATE public.agent_thread SET stop_requested_at = now(), stop_requested_by = 7")
-        [run] = [run for run, _ in heartbeats.of(talk.pool)._runs.values()]
-        assert run.stop.wait(10)
+        talk.web.execute(PRESS)
+        assert noticed(talk)
 
     return press
 
@@ -174,16 +193,23 @@ def test_it_stops_in_the_middle_of_an_answer(talk: Talk, stop: Callable[[], None
     assert talk.transcript()[-1] == ("ai", "Gladly.")
 
 
-def test_it_stops_before_a_step_and_answers_its_calls(talk: Talk, stop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    message = replies.Reply.message
+def test_it_stops_before_a_step_and_answers_its_calls(talk: Talk, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "LOOK_EVERY", 0.02)
+    staff, other = connect("web"), connect("owner")
 
-    def press_late(reply: replies.Reply, **about: Any) -> Any:
-        stop()  # after the agent node looked for the last time
-        return message(reply, **about)
+    def answer(messages: Any) -> dict[str, Any]:
+        faults.hold(staff, PRESS)  # nobody sees it before it is committed
+        faults.hold(other, "LOCK TABLE public.checkpoints, public.checkpoint_writes IN SHARE MODE")
+        return calls(invoice(talk))
 
-    monkeypatch.setattr(replies.Reply, "message", press_late)
     talk.say("Invoice")
-    assert talk.drive(calls(invoice(talk)), says("never")) == "idle"
+    thread, found = in_background(lambda: talk.drive(answer, says("never")))
+    until(lambda: faults.waits(talk.owner), what="an answer that is to be remembered, after the agent node's last look")
+    faults.let_go(staff)
+    assert noticed(talk)
+    faults.let_go(other)
+    thread.join(20)
+    assert found == ["idle"]
     assert [role for role, _ in talk.transcript()] == ["human", "ai", "tool", "ai"]
     assert talk.transcript()[2][1].startswith("REJECTED: Stopped by Support 7. Nothing of this step was saved.")
     assert talk.transcript()[-1][1] == "Stopped by Support 7."
@@ -224,17 +250,26 @@ def test_it_asks_a_run_that_begins_during_a_shutdown_to_end() -> None:
 def test_it_keeps_the_draft_for_whoever_joins(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drafts, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(drafts, "PUBLISH_EVERY", 0.0)
-    heard: list[str] = []
-    monkeypatch.setattr(
-        events, "publish", lambda thread, kind, **data: heard.append(data.get("text", "")) if kind == "draft" else None
-    )
     seen: list[Any] = []
+    heard: list[str] = []
     talk.say("Hello")
     reply = says("One. Two. Three.") | {"pause": lambda: seen.extend(talk.rows("SELECT text FROM public.agent_draft"))}
-    talk.drive(lambda messages: reply)
+    channel = events.channel(talk.thread)
+    with events.broker().pubsub(ignore_subscribe_messages=True) as ears:
+        ears.subscribe(channel)
+        until(lambda: events.broker().pubsub_numsub(channel)[0][1], what="a subscriber")
+        talk.drive(lambda messages: reply)
+        until(lambda: "One. Two. Three." in heard or hear(ears, heard), what="the whole draft")
     assert [row[0] for row in seen] == ["One. Tw", "One. Two. Thre", "One. Two. Three."]
     assert [text for text in heard if text.startswith("One")] == ["One. Tw", "One. Two. Thre", "One. Two. Three."]
     assert talk.rows("SELECT text FROM public.agent_draft") == []
+
+
+def hear(ears: Any, heard: list[str]) -> None:
+    """Add what the next message says of a draft."""
+    if message := ears.get_message(timeout=0.1):
+        said = json.loads(message["data"])
+        heard.extend([said["text"]] if said["kind"] == "draft" else [])
 
 
 def test_it_takes_a_draft_back_when_the_answer_fails(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from agent import leases, sweep
+from tests import faults
 from tests.agent.scripts import calls, says
 from tests.agent.talks import Talk
 
@@ -94,13 +93,36 @@ def test_it_lets_a_stuck_thread_go_on_when_somebody_rings(talk: Talk) -> None:
     assert talk.transcript()[-1] == ("ai", "Here I am again.")
 
 
-def test_it_counts_failing_drives(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_asks_nobody_any_more_once_a_stuck_thread_came_to_its_end(talk: Talk) -> None:
+    test_it_lets_a_stuck_thread_go_on_when_somebody_rings(talk)
+    assert talk.escalations() == [("infrastructure", "done")]
+    decision = talk.owner.execute("SELECT kind, decided_by, text FROM public.escalations_decision").fetchall()
+    assert decision == [("settle", None, sweep.WENT_ON)]
+
+
+def test_it_goes_on_asking_while_a_stuck_thread_stays_stuck(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    test_it_puts_a_thread_before_a_person_after_eight_drives_without_progress(talk)
     monkeypatch.setattr("agent.queue.take", lambda conn, lease: 1 / 0)
+    assert talk.drive(says("never")) == "left"
+    assert talk.escalations() == [("infrastructure", "open")]
+
+
+def test_it_leaves_a_question_about_a_stuck_thread_that_a_person_closed(talk: Talk) -> None:
+    test_it_puts_a_thread_before_a_person_after_eight_drives_without_progress(talk)
+    talk.decide("close", "Seen.")
+    assert talk.drive(says("Here I am again.")) == "idle"
+    assert talk.one("SELECT kind FROM public.escalations_decision") == "close"
+
+
+def test_it_counts_failing_drives(talk: Talk, superuser: Any) -> None:
     talk.say("Hello")
-    for drives in (1, 2):
-        assert talk.drive(says("never")) == "left"
-        assert talk.one("SELECT sweeps FROM public.agent_thread") == drives
+    with faults.refusing(superuser, "UPDATE", "agent_staff_message"):  # nothing can be taken from the queue
+        for drives in (1, 2):
+            assert talk.drive(says("never")) == "left"
+            assert talk.one("SELECT sweeps FROM public.agent_thread") == drives
     assert talk.one("SELECT next_sweep_at > now() FROM public.agent_thread") is True
+    assert talk.drive(says("Hi.")) == "idle"
+    assert talk.transcript() == [("human", "Hello"), ("ai", "Hi.")]
 
 
 def test_it_finds_a_message_of_a_thread_that_never_ran(talk: Talk) -> None:
