@@ -22,7 +22,7 @@ from agent import messages as sending
 from agent.forms import clean_text
 from agent.models import Conversation
 from agent.permissions import check_user_can_read, check_user_can_resume, check_user_can_talk
-from ledger import connections, people, wiring
+from ledger import connections, faults, people, wiring
 from outbox import bell
 
 View = Callable[..., Response]
@@ -168,6 +168,7 @@ def _act(
             done = verb(conn)
     except sending.Unsendable as reason:
         return Response({"detail": str(reason)}, status=409)
+    faults.reach("words.committed", thread=row.thread)
     events.publish(row.thread, "feed")
     if ring:
         bell.ring("agent.drive", str(row.thread))

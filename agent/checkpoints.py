@@ -16,6 +16,7 @@ from psycopg.rows import DictRow
 from agent import drafts, events, transcript
 from agent.leases import FENCE, UNHURRIED, Lease, LeaseLost
 from agent.runs import Pool
+from ledger import faults
 
 
 class ClockWentBack(Exception):
@@ -47,11 +48,13 @@ class FencedSaver(PostgresSaver):
             raise ClockWentBack(f"checkpoint {checkpoint['id']} would sort before {parent}")
         messages = _messages(checkpoint) if "messages" in new_versions else []
         rows = transcript.changed(messages, known=self._known, thread=self._lease.thread)
-        self._beside.rows = rows
+        self._beside.rows, self._beside.point = rows, "checkpoint.put_inside"
+        faults.reach("checkpoint.put", thread=self._lease.thread)
         try:
             written = super().put(config, checkpoint, metadata, new_versions)
         finally:
             self._beside.rows = []
+        faults.reach("checkpoint.put_done", thread=self._lease.thread)
         if rows:
             self._known.update(transcript.seen(messages))
             events.publish(self._lease.thread, "feed")
@@ -59,11 +62,13 @@ class FencedSaver(PostgresSaver):
 
     def put_writes(self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         """Write what a node returned, without waiting for the disk: lost, the node runs again and the ledger answers."""
-        self._beside.unhurried = True
+        self._beside.unhurried, self._beside.point = True, "checkpoint.writes_inside"
+        faults.reach("checkpoint.writes", thread=self._lease.thread)
         try:
             super().put_writes(config, writes, task_id, task_path)
         finally:
             self._beside.unhurried = False
+        faults.reach("checkpoint.writes_done", thread=self._lease.thread)
 
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Iterator[Cursor[DictRow]]:
@@ -77,11 +82,21 @@ class FencedSaver(PostgresSaver):
                 yield cursor
                 if pipeline:
                     self._write_beside(cursor, getattr(self._beside, "rows", []))
+                    self._reach_inside(cursor)
         except psycopg.Error as error:
             if error.sqlstate != "BS001":
                 raise
             self._on_lost()
             raise LeaseLost from error
+
+    def _reach_inside(self, cursor: Cursor[DictRow]) -> None:
+        """Come by a fault point with everything at the server but the synchronisation that would commit it."""
+
+        def arrive() -> None:
+            cursor.connection.pgconn.send_flush_request()
+            cursor.connection.pgconn.flush()
+
+        faults.reach(self._beside.point, thread=self._lease.thread, first=arrive)
 
     def _write_beside(self, cursor: Cursor[DictRow], rows: Sequence[transcript.Row]) -> None:
         if not rows:

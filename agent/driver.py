@@ -12,7 +12,7 @@ from langgraph.errors import GraphDrained
 from langgraph.types import Command, StateSnapshot
 from psycopg import Connection
 
-from agent import events, graph, heartbeats, leases, llm, policies, queue, threads
+from agent import events, graph, heartbeats, leases, llm, policies, queue, sweep, threads
 from agent.budgets import Limits, new_turn
 from agent.checkpoints import FencedSaver
 from agent.leases import LeaseLost
@@ -22,7 +22,7 @@ from agent.runs import ACTIVE, Pool, Run
 from agent.state import GRAPH_VERSION
 from agent.tools import Tool, registry
 from escalations import lifecycle
-from ledger import connections
+from ledger import connections, faults
 
 log = structlog.get_logger()
 
@@ -59,6 +59,7 @@ def drive(
             lease = leases.acquire(conn, thread=thread, graph_version=GRAPH_VERSION)
         if lease is None:
             return "busy"
+        faults.reach("run.leased", thread=thread)
         run = Run(
             pool=pool,
             lease=lease,
@@ -125,10 +126,14 @@ class _Drive:
 
     def _released(self, state: leases.State, activity: str) -> tuple[Outcome, bool]:
         run = self.run
+        faults.reach("run.ended", thread=run.thread)
         with run.pool.connection() as conn:
             if state == "idle" and self.decided:
                 lifecycle.mark_done(conn, thread=run.thread)
-            return state, leases.release(conn, run.lease, state=state, activity=activity)
+                sweep.went_on(conn, thread=run.thread)
+            more = leases.release(conn, run.lease, state=state, activity=activity)
+        faults.reach("run.released", thread=run.thread)
+        return state, more
 
     def _leave(self, *, at_once: bool, reason: str) -> None:
         """Give the lease back with the thread unfinished; when even that fails the lease runs out by itself."""
@@ -192,11 +197,13 @@ class _Drive:
     def _open(self, snapshot: StateSnapshot) -> str:
         """Put the questions that wait to people, once each, and return the reason for the list of conversations."""
         reason = ""
+        faults.reach("question.asked", thread=self.run.thread)
         for item in snapshot.interrupts:
             reason = item.value["reason"]
             with self.run.pool.connection() as conn, conn.transaction():
                 leases.check(conn, self.run.lease)
                 self._open_one(conn, item.id, item.value, requested_by=snapshot.values["author"])
+        faults.reach("question.opened", thread=self.run.thread)
         events.publish(self.run.thread, "escalation")
         return reason[:ACTIVITY]
 
@@ -220,10 +227,12 @@ class _Drive:
 
     def _resume(self, decided: dict[str, dict[str, Any]]) -> None:
         """Hand the decisions over. They stay rows: after a crash before the next checkpoint they are handed over again."""
+        faults.reach("decision.read", thread=self.run.thread)
         with self.run.pool.connection() as conn, conn.transaction():
             leases.check(conn, self.run.lease)
             lifecycle.mark_resumed(conn, interrupt_ids=list(decided))
         self.decided = True
+        faults.reach("decision.resumed", thread=self.run.thread)
         self._invoke(Command(resume=decided))
 
     # -- messages ------------------------------------------------------------------------------
@@ -238,7 +247,10 @@ class _Drive:
 
     def _take(self) -> Taken | None:
         with self.run.pool.connection() as conn:
-            return queue.take(conn, self.run.lease)
+            taken = queue.take(conn, self.run.lease)
+        if taken is not None:
+            faults.reach("run.taken", thread=self.run.thread)
+        return taken
 
 
 def _input(taken: Taken) -> dict[str, Any]:

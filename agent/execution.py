@@ -18,7 +18,7 @@ from agent import blame, preamble, windows
 from agent.failures import Phase
 from agent.trace import CursorFactory, Trace
 from agent.validation import ValidCall
-from ledger import aborts, attempts, executions
+from ledger import aborts, attempts, executions, faults
 from ledger.attempts import Attempt
 from ledger.executions import Stored
 from outbox.messages import Cause
@@ -97,6 +97,7 @@ def _apply(
 ) -> Applied:
     began = monotonic()
     attempts.begin(conn, attempt)
+    _reach("batch.begin", conn, attempt)
     preamble.begin(conn, attempt, isolation=_isolation(calls))
     lookups = executions.look_up(conn, attempt), aborts.look_up(conn, attempt)
     results = {call.index: _call(conn, attempt, call=call, trace=trace, lookups=lookups) for call in calls}
@@ -104,10 +105,12 @@ def _apply(
     windows.add(conn, attempt, totals=windows.sums(calls), day=day)
     queued = conn.execute(QUEUED, (attempt.thread, attempt.ai_message_id))
     attempts.close_committed(conn, attempt, duration_ms=int((monotonic() - began) * 1000))
+    _reach("batch.commit", conn, attempt)
     commit = conn.execute("COMMIT")
     pipeline.sync()
     if commit.statusmessage != "COMMIT":
         raise blame.Swallowed("COMMIT answered ROLLBACK")
+    _reach("batch.committed", conn, attempt)
     return Applied(results=results, queued=bool((queued.fetchone() or [False])[0]))
 
 
@@ -127,6 +130,7 @@ def _call(
     trace.enter(Phase.CALL, call.index)
     conn.execute(blame.savepoint("SAVEPOINT", call.index))
     conn.execute("SELECT set_config('backstop.call', %s, true)", (str(call.index),))
+    _reach("batch.savepoint", conn, attempt)
     trace.enter(Phase.CALL, call.index)  # the tool's own statements count from 1
     trace.guarded = True
     try:
@@ -137,6 +141,7 @@ def _call(
             _stop_if_known(lookups)
     if trace.failed:
         raise blame.Swallowed(f"{call.tool.name} went on after a database error")
+    _reach("batch.write", conn, attempt)
     conn.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what is checked late is checked while its call can be named
     conn.execute("SET CONSTRAINTS ALL DEFERRED")
     executions.record(
@@ -149,8 +154,19 @@ def _call(
         arguments=call.plain,
         result=result,
     )
+    _reach("batch.release", conn, attempt)
     conn.execute(blame.savepoint("RELEASE SAVEPOINT", call.index))
     return result
+
+
+def _reach(point: str, conn: Connection[Any], attempt: Attempt) -> None:
+    """Come by a fault point, with everything that was sent at the server."""
+
+    def arrive() -> None:
+        with conn.pipeline():  # a pipeline in a pipeline ends with a synchronisation
+            pass
+
+    faults.reach(point, thread=attempt.thread, first=arrive)
 
 
 def _cause(attempt: Attempt, call: ValidCall) -> Cause:

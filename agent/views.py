@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -24,7 +23,7 @@ from agent.permissions import (
     user_can_see_evidence,
     user_can_talk,
 )
-from ledger import wiring
+from ledger import connections, faults, wiring
 from ledger.roles import needs
 from outbox import bell
 
@@ -135,11 +134,11 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 def _act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *, ring: bool = True) -> HttpResponse:
     """Run one verb in one transaction, then tell browsers and worker, and draw the chat or redirect to it."""
     try:
-        with transaction.atomic():
-            connection.ensure_connection()
-            verb(connection.connection)
+        with connections.writing() as conn:
+            verb(conn)
     except messages.Unsendable as reason:
         return _refused(request, row, str(reason))
+    faults.reach("words.committed", thread=row.thread)
     events.publish(row.thread, "feed")
     if ring:
         bell.ring("agent.drive", str(row.thread))

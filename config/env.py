@@ -28,6 +28,13 @@ def insist(wanted: Mapping[str, tuple[str, object]]) -> None:
         raise ImproperlyConfigured("\n".join(missing))
 
 
+def forbid(unwanted: Mapping[str, str]) -> None:
+    """Raise one sentence for each variable that is set and must not be: name → why."""
+    set_here = {name: reason for name, reason in unwanted.items() if os.environ.get(name)}
+    if found := [f"{name} is set, and {reason}: unset it in production." for name, reason in set_here.items()]:
+        raise ImproperlyConfigured("\n".join(found))
+
+
 def flag(name: str, default: bool = False) -> bool:
     """Return a switch; only `true` and `false` (any case) and their short forms are understood."""
     value = os.environ.get(name, "").strip().lower()

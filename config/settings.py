@@ -14,7 +14,11 @@ PRODUCTION = env.text("BACKSTOP_ENV", "development") == "production"
 # The database login of this process: owner, web, agent, outbox or keeper; beat has none.
 LOGIN = env.text("BACKSTOP_LOGIN", "web")
 
+# Fault points that strike on purpose (ledger/faults.py), and how long the action `sleep` lasts.
+FAULT, FAULT_SECONDS = env.text("BACKSTOP_FAULT", ""), env.number("BACKSTOP_FAULT_SECONDS", 5)
+
 if PRODUCTION:
+    env.forbid({"BACKSTOP_FAULT": "it makes processes fail on purpose"})
     env.insist(
         {
             "DJANGO_SECRET_KEY": ("give it a long random value", instance.value("secret_key")),

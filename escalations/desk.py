@@ -6,7 +6,7 @@ import structlog
 
 from escalations import lifecycle
 from escalations.decisions import Decision
-from ledger import connections
+from ledger import connections, faults
 from outbox import bell
 
 log = structlog.get_logger()
@@ -35,6 +35,7 @@ def decide(*, escalation: int, kind: str, text: str, user: int, revision: int) -
     with connections.writing() as conn:
         decision = lifecycle.decide(conn, escalation=escalation, kind=kind, text=text, user=user, revision=revision)
     log.info("escalations.escalation.decided", escalation=escalation, kind=kind, user=user, decision=decision.id)
+    faults.reach("decision.committed", thread=decision.thread)
     if decision.interrupt_id is not None and decision.thread is not None:
         wake(decision.thread)
     return decision

@@ -14,6 +14,7 @@ import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
+from ledger import faults
 from outbox import backoff, gateway, leases, lookups, outcomes, settling
 from outbox.leases import LeaseLost, Row
 from outbox.lookups import Finding
@@ -41,6 +42,7 @@ def drain(pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) 
             message = leases.claim(conn, owner=owner())
         if message is None:
             return False
+        faults.reach("send.claimed", thread=message["thread"])
         if not woken:
             wake()
             woken = True
@@ -99,6 +101,7 @@ def _send(pool: Pool, message: Row) -> Row | None:
         return None
     with pool.connection() as conn:
         message = leases.begin_send(conn, message=sendable)
+    faults.reach("send.begun", thread=message["thread"])
     step = message["steps"][message["step"]]
     started = time.monotonic()
     answer = gateway.post(
@@ -108,6 +111,7 @@ def _send(pool: Pool, message: Row) -> Row | None:
         account=message["account"],
         version=message["api_version"],
     )
+    faults.reach("send.answered", thread=message["thread"])
     outcome = outcomes.classify(
         answer,
         asked=message["steps"][0]["params"],
@@ -178,6 +182,7 @@ def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: D
             conn, message=message, step=step, provider_id=outcome.provider_id, provider_status=outcome.provider_status
         )
         settling.record(conn, message=message, delivery=delivery)
+    faults.reach("send.advanced", thread=message["thread"])
     return row | {"too_old": message.get("too_old")}
 
 
@@ -201,6 +206,7 @@ def _settle(
         except Exception as error:
             log.exception("outbox.message.unsettled", outcome=outcome.kind)
             after = _shelve(conn, message, outcome, error, delivery=delivery)
+    faults.reach("send.settled", thread=message["thread"])
     log.info("outbox.message.settled", state=after["state"], outcome=outcome.kind, source=source, error=outcome.error)
 
 

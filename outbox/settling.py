@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from ledger import wiring
+from ledger import faults, wiring
 from outbox import handlers, transitions
 from outbox.leases import LeaseLost, Row
 from outbox.outcomes import FINAL, Outcome
@@ -103,6 +103,7 @@ def settle(
             record(conn, message=message, delivery=delivery)
             if not quiet:
                 _take_effect(conn, message=after, outcome=outcome, changed=after["state"] != message["claimed_from"])
+            faults.reach("send.settling", thread=after["thread"])
             return after
     record(conn, message=message, delivery=delivery, stale=True)
     raise LeaseLost(f"message {message['id']}")

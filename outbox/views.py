@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
-from ledger import connections, keysets
+from ledger import connections, faults, keysets
 from ledger.roles import needs
 from outbox import bell, gateway, handlers, pages, permissions, requests, webhooks
 from outbox.forms import MessageFilters, RequestForm
@@ -76,12 +76,14 @@ def webhook(request: HttpRequest) -> HttpResponse:
         )
     try:
         event = gateway.verified(body, request.headers.get("Stripe-Signature", ""), now=timezone.now().timestamp())
+        faults.reach("webhook.verified")
         with connections.writing() as conn:
             new = webhooks.store(conn, event=event)
     except (gateway.BadWebhook, webhooks.Malformed) as error:
         log.warning("outbox.webhook.refused", reason=str(error))
         return HttpResponse(str(error), status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
     log.info("outbox.webhook.received", event_id=event["id"], type=event["type"], new=new)
+    faults.reach("webhook.stored")
     bell.ring("outbox.process_webhooks")
     return HttpResponse("", content_type="text/plain")
 

@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from ledger import faults
 from outbox import gateway, live, lookups, settling, transitions
 from outbox.leases import Row
 from outbox.settling import Delivery
@@ -95,7 +96,9 @@ def process_due(pool: Pool, *, go_on: Callable[[], bool]) -> int:
         if event is None:
             break
         taken += 1
+        faults.reach("webhook.taken")
         if outcome := _tried(pool, event):
+            faults.reach("webhook.adopted")
             with pool.connection() as conn:
                 conn.execute(PROCESSED, (outcome, event["event_id"]))
             log.info("outbox.webhook.processed", event_id=event["event_id"], type=event["type"], outcome=outcome)

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from sandbox.servers import identities
+from sandbox.supervisor import injections
 from sandbox.supervisor.parts import Part
 from sandbox.supervisor.records import Record
 
@@ -16,24 +17,26 @@ from sandbox.supervisor.records import Record
 # process never says it, and leaves nothing behind.
 WAIT = 'read -r go && exec "$@"'
 LONGEST_PAUSE = 30.0
-STEADY = 60.0
+STEADY = 10.0  # seconds, longer than any part takes to come up
 
 
 class Child:
     """One part while it is supervised."""
 
-    def __init__(self, part: Part, *, logs: Path, directory: Path, record: Record) -> None:
-        self.part, self.log, self.directory, self.record = part, logs / f"{part.name}.log", directory, record
+    def __init__(self, part: Part, *, data: Path, directory: Path, record: Record) -> None:
+        self.part, self.data, self.directory, self.record = part, data, directory, record
+        self.log = data / "logs" / f"{part.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.failures = 0
 
     def start(self) -> None:
         """Start the process; it is in the record before it does anything."""
+        environment = self._environment()
         with open(self.log, "ab") as log:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", WAIT, "sh", *self.part.command],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.directory, env=self.part.environment,
+                stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.directory, env=environment,
                 start_new_session=True,
             )  # fmt: skip
         self.process, self.started = process, time.monotonic()
@@ -42,6 +45,9 @@ class Child:
             self.record.write()
             process.stdin.write(b"go\n")
             process.stdin.close()
+
+    def _environment(self) -> dict[str, str]:
+        return self.part.environment | injections.take(self.data, part=self.part.name, first=self.process is None)
 
     def ready(self) -> bool:
         """Say whether the part works."""
@@ -59,10 +65,14 @@ class Child:
         pause = min(LONGEST_PAUSE, 0.5 * 2.0 ** min(self.failures, 10))
         if lasted < pause:
             return False
-        self.failures = 0 if lasted > STEADY else self.failures + 1
+        self.failures = 0 if self._worked(lasted) else self.failures + 1
         self.record.restarts[self.part.name] = self.record.restarts.get(self.part.name, 0) + 1
         self.start()
         return True
+
+    def _worked(self, lasted: float) -> bool:
+        """Say whether the process that ended had come up: killed later, it is started again without delay."""
+        return lasted > STEADY or (self.process is not None and self.part.ready(self.process.pid))
 
     def tell_to_stop(self) -> None:
         """Ask the process to end."""

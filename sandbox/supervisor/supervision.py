@@ -136,7 +136,7 @@ class Supervisor:
         return Preparation(self.wish, content=self.content, embedded=self.postgres is not None, stopping=self.stopping)
 
     def _start_child(self, part: Part) -> Child:
-        child = Child(part, logs=self.logs, directory=self.wish.directory, record=self.record)
+        child = Child(part, data=self.data, directory=self.wish.directory, record=self.record)
         self.children.append(child)
         child.start()
         return child

@@ -274,7 +274,8 @@ def test_a_part_that_does_not_end_is_killed_with_what_it_started(tmp_path: Path)
     part = Part(
         name="stubborn", command=(sys.executable, "-c", code), environment=dict(os.environ), ready=lambda pid: True, patience=0.2
     )
-    child = children.Child(part, logs=tmp_path, directory=tmp_path, record=records.Record(file=tmp_path / "processes.json"))
+    (tmp_path / "logs").mkdir()
+    child = children.Child(part, data=tmp_path, directory=tmp_path, record=records.Record(file=tmp_path / "processes.json"))
     child.start()
     until(lambda: "on" in child.log.read_text(), what="a process that ignores the signal")
     family = psutil.Process(child.process.pid if child.process else 0).children()
