@@ -162,7 +162,8 @@ def _reason(row: Escalation) -> str:
 def _decision(row: Escalation, rows: Rows) -> Item:
     decision = row.decision
     who = rows.name(decision.decided_by)
-    deed = {"retry": f"{who} had it run again", "expire": "Nobody decided in time"}.get(decision.kind, f"{who} closed it")
+    deeds = {"retry": f"{who} had it run again", "expire": "Nobody decided in time", "settle": "Nobody has to look any more"}
+    deed = deeds.get(decision.kind, f"{who} closed it")
     text = f"{deed}: “{decision.text}”" if decision.text else f"{deed}."
     return Item(kind="notice", key=f"decision-{row.id}", at=decision.decided_at, state="info", icon="user-round-check", text=text)
 

@@ -44,6 +44,7 @@ UPDATE public.agent_thread SET state = 'stuck', activity = 'Could not go on', le
 WHERE thread = %s AND sweeps >= %s AND (leased_until IS NULL OR leased_until < now())
 RETURNING thread
 """
+WENT_ON = "The conversation went on and came to its end."
 ABOUT = """
 SELECT c.subject, (SELECT m.author FROM public.agent_staff_message m
                    WHERE m.thread = c.thread AND m.state <> 'cancelled' ORDER BY m.number DESC LIMIT 1)
@@ -70,10 +71,20 @@ def give_up(conn: Connection[Any], *, thread: UUID, sweeps: int) -> None:
         lifecycle.open(
             conn,
             kind="infrastructure",
-            object=f"stuck:{thread}",
+            object=stuck(thread),
             payload={"reason": REASON.format(sweeps=sweeps), "phase": "before_answers", "calls": []},
             thread=thread,
             subject=subject,
             requested_by=author,
         )
         events.emit(conn, thread=thread, kind="status")
+
+
+def went_on(conn: Connection[Any], *, thread: UUID) -> None:
+    """Tell who is asked about a stuck thread that it is not stuck any more: a run of it came to its end."""
+    lifecycle.settle(conn, object=stuck(thread), text=WENT_ON)
+
+
+def stuck(thread: UUID) -> str:
+    """Return what an escalation about a stuck thread is about."""
+    return f"stuck:{thread}"

@@ -120,7 +120,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- People decide on pages; the agent's worker only says that nobody did in time.
+-- People decide on pages; the agent's worker only says that nobody did in time, or that nobody has to any more.
 ALTER TABLE public.escalations_decision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS owner_all ON public.escalations_decision;
 DROP POLICY IF EXISTS read_all ON public.escalations_decision;
@@ -131,4 +131,4 @@ CREATE POLICY read_all ON public.escalations_decision FOR SELECT
     TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper USING (true);
 CREATE POLICY web_people ON public.escalations_decision FOR INSERT TO backstop_web WITH CHECK (decided_by IS NOT NULL);
 CREATE POLICY agent_system ON public.escalations_decision FOR INSERT TO backstop_agent
-    WITH CHECK (kind = 'expire' AND decided_by IS NULL);
+    WITH CHECK (kind IN ('expire', 'settle') AND decided_by IS NULL);

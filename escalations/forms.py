@@ -19,7 +19,7 @@ LONGEST = 2000
 class DecisionForm(forms.Form):
     """A decision, its words, and the revision that was on the screen."""
 
-    kind = forms.ChoiceField(choices=[choice for choice in Decision.Kind.choices if choice[0] != Decision.Kind.EXPIRE])
+    kind = forms.ChoiceField(choices=[choice for choice in Decision.Kind.choices if choice[0] not in ("expire", "settle")])
     reason = forms.ChoiceField(required=False, choices=list(REASONS.items()))
     text = forms.CharField(required=False, max_length=LONGEST, widget=forms.Textarea)
     revision = forms.IntegerField(required=False, min_value=0)

@@ -143,10 +143,25 @@ def decide(conn: Connection[Any], *, escalation: int, kind: str, text: str, user
 def expire(conn: Connection[Any], *, escalation: int, text: str) -> decisions.Decision:
     """Take the system's decision: nobody decided in time. Raises `NotFound`, `AlreadyDecided`."""
     with conn.transaction():
-        row = rows.locked(conn, escalation=escalation, verb="expire")
-        decision = decisions.record(conn, row=row, kind="expire", text=text, user=None)
-        end(conn, escalation=escalation, state="expired")
-        tell(conn, escalation=escalation, decision=decision)
+        return _decided_by_system(conn, escalation=escalation, kind="expire", text=text)
+
+
+def settle(conn: Connection[Any], *, object: str, text: str) -> decisions.Decision | None:  # noqa: A002 - as above
+    """Take the system's decision about what came right by itself; None when nobody is asked about the object (any more)."""
+    with conn.transaction():
+        row = conn.execute(
+            "SELECT id FROM public.escalations_escalation WHERE object = %s AND state = ANY(%s) FOR UPDATE",
+            (object, policies.sources("settle")),
+        ).fetchone()
+        return row and _decided_by_system(conn, escalation=row[0], kind="settle", text=text)
+
+
+def _decided_by_system(conn: Connection[Any], *, escalation: int, kind: str, text: str) -> decisions.Decision:
+    """Record a decision of no person, which is named like its verb, and end the escalation with it."""
+    row = rows.locked(conn, escalation=escalation, verb=kind)
+    decision = decisions.record(conn, row=row, kind=kind, text=text, user=None)
+    end(conn, escalation=escalation, state=policies.TRANSITIONS[row["state"], kind])
+    tell(conn, escalation=escalation, decision=decision)
     return decision
 
 

@@ -137,6 +137,7 @@ class Decision(models.Model):
         RETRY = "retry"
         CLOSE = "close"
         EXPIRE = "expire"
+        SETTLE = "settle"
 
     id = models.BigAutoField(primary_key=True)
     escalation = models.OneToOneField(Escalation, on_delete=models.PROTECT, related_name="decision")
@@ -152,7 +153,7 @@ class Decision(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="escalations_decision_kind_known",
-                condition=models.Q(kind__in=["approve", "reject", "answer", "retry", "close", "expire"]),
+                condition=models.Q(kind__in=["approve", "reject", "answer", "retry", "close", "expire", "settle"]),
             ),
             models.CheckConstraint(
                 name="escalations_decision_four_eyes",
@@ -162,8 +163,8 @@ class Decision(models.Model):
             ),
             models.CheckConstraint(
                 name="escalations_decision_by_someone",
-                condition=models.Q(kind="expire", decided_by__isnull=True)
-                | (~models.Q(kind="expire") & models.Q(decided_by__isnull=False)),
+                condition=models.Q(kind__in=["expire", "settle"], decided_by__isnull=True)
+                | (~models.Q(kind__in=["expire", "settle"]) & models.Q(decided_by__isnull=False)),
             ),
         ]
 

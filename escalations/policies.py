@@ -8,10 +8,12 @@ TRANSITIONS: Mapping[tuple[str, str], str] = {
     ("open", "claim"): "claimed",
     ("open", "decide"): "decided",
     ("open", "expire"): "expired",
+    ("open", "settle"): "done",  # it came right by itself
     ("claimed", "claim"): "claimed",  # renewed by its holder, or taken over
     ("claimed", "release"): "open",
     ("claimed", "decide"): "decided",
     ("claimed", "expire"): "expired",
+    ("claimed", "settle"): "done",
     ("decided", "resume"): "resumed",
     ("decided", "finish"): "done",  # no thread waits for it
     ("expired", "resume"): "expired",  # the thread takes the system's decision; the escalation stays expired

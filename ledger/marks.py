@@ -46,6 +46,7 @@ DECISIONS = {
     "retry": Mark(state="info", icon="rotate-ccw", word="Retried"),
     "close": Mark(state="queued", icon="x", word="Closed"),
     "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
+    "settle": Mark(state="applied", icon="check", word="Settled"),
 }
 PROGRESS = {
     "open": Mark(state="held", icon="clock", word="Open"),

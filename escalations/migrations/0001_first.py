@@ -140,6 +140,7 @@ class Migration(migrations.Migration):
                             ("retry", "Retry"),
                             ("close", "Close"),
                             ("expire", "Expire"),
+                            ("settle", "Settle"),
                         ]
                     ),
                 ),
@@ -190,7 +191,7 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="decision",
             constraint=models.CheckConstraint(
-                condition=models.Q(("kind__in", ["approve", "reject", "answer", "retry", "close", "expire"])),
+                condition=models.Q(("kind__in", ["approve", "reject", "answer", "retry", "close", "expire", "settle"])),
                 name="escalations_decision_kind_known",
             ),
         ),
@@ -210,8 +211,8 @@ class Migration(migrations.Migration):
             model_name="decision",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    models.Q(("decided_by__isnull", True), ("kind", "expire")),
-                    models.Q(models.Q(("kind", "expire"), _negated=True), ("decided_by__isnull", False)),
+                    models.Q(("decided_by__isnull", True), ("kind__in", ["expire", "settle"])),
+                    models.Q(models.Q(("kind__in", ["expire", "settle"]), _negated=True), ("decided_by__isnull", False)),
                     _connector="OR",
                 ),
                 name="escalations_decision_by_someone",
