@@ -1,4 +1,4 @@
-"""What the frame of every page shows: the links that a person's roles allow, with the number that waits behind each."""
+"""What the frame of every page shows: the links that a person may open, with the number that waits behind each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,20 +9,27 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 
+from agent import permissions as agent
 from agent.models import Conversation, Thread
+from escalations import permissions as escalations
 from escalations.models import Escalation
-from ledger.roles import ADMIN, REVIEWER, SUPPORT, roles_of
+from ledger import permissions as ledger
+from ledger.roles import roles_of
+from outbox import permissions as outbox
 from outbox.models import Message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """One page that the frame may link to. `waiting` counts what needs a look there; `hot` draws the count in red."""
+    """One page that the frame links to for those whom `may` lets in.
+
+    `waiting` counts what needs a look there; `hot` draws the count in red.
+    """
 
     route: str
     label: str
     icon: str
-    roles: frozenset[str]
+    may: Callable[[Any], bool]
     waiting: Callable[[Any], int] | None = None
     counted: str = ""
     hot: bool = False
@@ -66,15 +73,13 @@ def troubled_messages(user: Any) -> int:
     return int(found["n"])
 
 
-EVERYONE = frozenset({SUPPORT, REVIEWER, ADMIN})
-DESK = frozenset({REVIEWER, ADMIN})
 PAGES: dict[str, tuple[Page, ...]] = {
     "": (
         Page(
             route="agent:conversations",
             label="Conversations",
             icon="messages-square",
-            roles=EVERYONE,
+            may=agent.user_can_read,
             waiting=own_waiting,
             counted="of yours wait",
         ),
@@ -82,29 +87,29 @@ PAGES: dict[str, tuple[Page, ...]] = {
             route="escalations:inbox",
             label="Inbox",
             icon="inbox",
-            roles=DESK,
+            may=escalations.user_can_read,
             waiting=open_escalations,
             counted="open",
             hot=True,
         ),
     ),
     "Trail": (
-        Page(route="ledger:executions", label="Audit", icon="scroll-text", roles=DESK),
-        Page(route="escalations:decisions", label="Decisions", icon="scale", roles=DESK),
+        Page(route="ledger:executions", label="Audit", icon="scroll-text", may=ledger.user_can_read_trail),
+        Page(route="escalations:decisions", label="Decisions", icon="scale", may=escalations.user_can_read),
     ),
     "Run": (
         Page(
             route="outbox:messages",
             label="Outbox",
             icon="send",
-            roles=frozenset({ADMIN}),
+            may=outbox.user_can_browse_outbox,
             waiting=troubled_messages,
             counted="need a look",
             hot=True,
         ),
-        Page(route="agent:limits", label="Limits", icon="sliders-horizontal", roles=frozenset({ADMIN})),
+        Page(route="agent:limits", label="Limits", icon="sliders-horizontal", may=agent.user_can_set_limits),
     ),
-    "Learn": (Page(route="sandbox:story", label="Why a net", icon="book-open", roles=EVERYONE),),
+    "Learn": (Page(route="sandbox:story", label="Why a net", icon="book-open", may=agent.user_can_read),),
 }
 
 
@@ -124,7 +129,7 @@ def groups(request: HttpRequest) -> Iterator[Group]:
 
 
 def _link(request: HttpRequest, page: Page) -> Link | None:
-    if not roles_of(request.user) & page.roles:
+    if not page.may(request.user):
         return None
     try:
         url = reverse(page.route)
