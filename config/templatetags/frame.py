@@ -17,7 +17,7 @@ AMOUNT = re.compile(r"((?:[€$£¥₹₩]|\b[A-Z]{3} )\d[\d,]*(?:\.\d+)?)")
 
 @register.simple_tag
 def icon(name: str, size: str = "") -> SafeString:
-    """Return an icon of static/icons.svg; `size` is "", "s" or "l"."""
+    """Return an icon of static/icons.svg; `size` is "" or "s"."""
     css = f"i {size}".strip()
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}#{}"></use></svg>', css, static("icons.svg"), name)
 
@@ -42,9 +42,15 @@ def initials(name: Any) -> str:
 
 
 @register.filter
+def for_people(sentence: Any) -> str:
+    """Return a sentence that a model was told, without the repetition that only the model needs."""
+    return FOR_THE_MODEL.sub("", str(sentence))
+
+
+@register.filter
 def strong_amounts(sentence: Any) -> SafeString:
-    """Return a sentence, escaped, with its amounts in bold type and without the repetition that only the model needs."""
-    parts = AMOUNT.split(FOR_THE_MODEL.sub("", str(sentence)))
+    """Return a sentence, escaped, as people read it and with its amounts in bold type."""
+    parts = AMOUNT.split(for_people(sentence))
     return format_html_join(
         "", "{}", ((_strong(part) if AMOUNT.fullmatch(part) else conditional_escape(part),) for part in parts)
     )
