@@ -39,9 +39,8 @@ def test_a_fault_that_is_not_understood_is_refused_in_one_sentence(text: str) ->
 
 def test_it_strikes_once_at_its_occurrence_and_in_its_thread() -> None:
     armed = Armed(faults.parse("batch.write:2:raise:mine"), seconds=0)
-    struck = [bool(armed.due(point, thread=thread)) for point, thread in (
-        ("batch.write", "mine"), ("batch.write", "other"), ("batch.commit", "mine"), ("batch.write", "mine"), ("batch.write", "mine"),
-    )]  # fmt: skip
+    passed = [("batch.write", "mine"), ("batch.write", "other"), ("batch.commit", "mine"), *[("batch.write", "mine")] * 2]
+    struck = [bool(armed.due(point, thread=thread)) for point, thread in passed]
     assert struck == [False, False, False, True, False]
     with pytest.raises(Injected):
         armed.strike(armed.faults[0])
