@@ -1,13 +1,10 @@
 """An agent worker in a process of its own that is killed at a chosen point: before or after the n-th call of a function.
 
-python -m tests.agent.crashing THREAD SCRIPT POINT     where POINT is `agent.batch:run_batch:after:1`, or `never`
+A point is `agent.batch:run_batch:after:1`, or `never`.
 """
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -17,14 +14,14 @@ from uuid import UUID
 KILLED = -signal.SIGKILL
 
 
-def run(thread: UUID, *script: Any, point: str = "never") -> int:
-    """Drive the thread in a process that is killed at the point; return its exit code."""
-    from tests import databases, plugin  # a database of its own, which the killed process must not make again
+def run(thread: UUID, *script: Any, point: str = "never") -> int | None:
+    """Drive the thread in a process that is killed at the point; return its exit code, None when it would not end."""
+    from tests import databases, forks, plugin  # a database of its own, which the killed process must not make again
 
     address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
-    environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "DJANGO_SETTINGS_MODULE": "config.settings"}
-    command = [sys.executable, "-m", "tests.agent.crashing", str(thread), json.dumps(script), point]
-    return subprocess.run(command, env=environment, cwd=databases.BASE, timeout=60, capture_output=True).returncode
+    worker = forks.start(main, thread, script, point, env=os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent"})
+    worker.join(60)
+    return worker.exitcode
 
 
 def die_at(point: str) -> None:
@@ -52,18 +49,11 @@ def _deadly(function: Callable[..., Any], *, when: str, left: int) -> Callable[.
     return deadly
 
 
-def main(thread: str, script: str, point: str) -> None:
+def main(thread: UUID, script: tuple[Any, ...], point: str) -> None:
     """Drive the thread once."""
-    import django
-
-    django.setup()
     from agent import driver
     from tests.agent import scripts
 
     if point != "never":
         die_at(point)
-    sys.stdout.write(driver.drive(UUID(thread), model=scripts.model(*json.loads(script))))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    driver.drive(thread, model=scripts.model(*script))

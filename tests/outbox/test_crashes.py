@@ -1,8 +1,5 @@
 """A worker that is killed anywhere: the next one finishes the message, and money moves once."""
 
-import os
-import signal
-
 import pytest
 
 from outbox import leases
@@ -36,8 +33,7 @@ def rescue(desk: Desk, message: dict[str, object]) -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_it_charges_once_whenever_its_worker_is_killed(desk: Desk, point: str) -> None:
     message = desk.charge()
-    with crashing.start(desk.provider, point=point) as worker:
-        assert worker.wait(30) == crashing.KILLED
+    assert crashing.end(crashing.start(desk.provider, point=point)) == crashing.KILLED
 
     rescue(desk, message)
 
@@ -52,8 +48,7 @@ def test_it_charges_once_whenever_its_worker_is_killed(desk: Desk, point: str) -
 )
 def test_it_refunds_once_whenever_its_worker_is_killed(desk: Desk, point: str) -> None:
     message = desk.refund(desk.paid())
-    with crashing.start(desk.provider, point=point) as worker:
-        assert worker.wait(30) == crashing.KILLED
+    assert crashing.end(crashing.start(desk.provider, point=point)) == crashing.KILLED
 
     rescue(desk, message)
 
@@ -64,10 +59,10 @@ def test_it_refunds_once_whenever_its_worker_is_killed(desk: Desk, point: str) -
 def test_it_charges_once_when_its_worker_is_killed_in_the_middle_of_a_call(desk: Desk) -> None:
     message = desk.charge()
     desk.provider.fault("during", "sleep", path=CONFIRM, seconds=2)
-    with crashing.start(desk.provider) as worker:
-        until(lambda: desk.read(message)["step"] == 1 and desk.read(message)["sending_at"], seconds=20)
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait(10)
+    worker = crashing.start(desk.provider)
+    until(lambda: desk.read(message)["step"] == 1 and desk.read(message)["sending_at"], seconds=20)
+    worker.kill()
+    assert crashing.end(worker) == crashing.KILLED
 
     rescue(desk, message)  # while the provider may still be busy with the first call
     until(lambda: desk.provider.movements(message["uid"]), seconds=10)
@@ -80,7 +75,7 @@ def test_it_charges_once_when_its_worker_is_killed_in_the_middle_of_a_call(desk:
 def test_it_shares_the_work_between_two_workers(desk: Desk) -> None:
     charges = [desk.charge() for _ in range(8)]
     workers = [crashing.start(desk.provider) for _ in range(2)]
-    assert [worker.wait(40) for worker in workers] == [0, 0]
+    assert [crashing.end(worker) for worker in workers] == [0, 0]
 
     assert {desk.read(message)["state"] for message in charges} == {"succeeded"}
     assert [desk.provider.movements(message["uid"]) for message in charges] == [[48_000]] * 8
