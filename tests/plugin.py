@@ -9,13 +9,14 @@ from tests import databases, servers
 
 ADMIN = servers.superuser()
 DATABASE = databases.clone(ADMIN)
+FOLDER = tempfile.TemporaryDirectory(prefix="backstop-test-")
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
     "DATABASE_URL": databases.address(admin=ADMIN, database=DATABASE, login="web"),
     "BACKSTOP_LOGIN": "web",
     "REDIS_URL": servers.broker(),
-    "BACKSTOP_DATA": tempfile.mkdtemp(prefix="backstop-test-"),
+    "BACKSTOP_DATA": FOLDER.name,
     "DJANGO_SECRET_KEY": "only-for-tests",
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",  # Playwright's loop runs in the thread of the test
     "LANGGRAPH_STRICT_MSGPACK": "true",
@@ -24,5 +25,6 @@ os.environ |= {
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Drop this process's database."""
+    """Drop this process's database and its folder."""
     databases.drop(ADMIN, DATABASE)
+    FOLDER.cleanup()
