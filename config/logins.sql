@@ -40,7 +40,7 @@ GRANT SELECT ON public.auth_group, public.auth_group_permissions, public.auth_pe
 GRANT SELECT ON public.agent_transcript_entry, public.agent_draft, public.agent_window, public.outbox_webhook_event TO backstop_web;
 GRANT INSERT (thread, subject, created_by_id, created_at) ON public.agent_conversation TO backstop_web;
 GRANT INSERT (thread), UPDATE (stop_requested_at, stop_requested_by, next_sweep_at) ON public.agent_thread TO backstop_web;
-GRANT INSERT, UPDATE (text, state, number) ON public.agent_staff_message TO backstop_web;
+GRANT INSERT, UPDATE (text, state) ON public.agent_staff_message TO backstop_web;
 GRANT INSERT ON public.agent_notice, public.agent_event, public.agent_policy TO backstop_web;
 GRANT INSERT, UPDATE ON public.agent_feed TO backstop_web;
 GRANT UPDATE (state, claimed_by, claimed_until, decided_at, closed_at, due_at) ON public.escalations_escalation TO backstop_web;
@@ -132,3 +132,20 @@ CREATE POLICY read_all ON public.escalations_decision FOR SELECT
 CREATE POLICY web_people ON public.escalations_decision FOR INSERT TO backstop_web WITH CHECK (decided_by IS NOT NULL);
 CREATE POLICY agent_system ON public.escalations_decision FOR INSERT TO backstop_agent
     WITH CHECK (kind IN ('expire', 'settle') AND decided_by IS NULL);
+
+-- A staff message is its author's until the agent takes it; from then on it is what the agent read. web writes and withdraws
+-- what waits, the agent takes it, and nobody changes it afterwards.
+ALTER TABLE public.agent_staff_message ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS owner_all ON public.agent_staff_message;
+DROP POLICY IF EXISTS read_all ON public.agent_staff_message;
+DROP POLICY IF EXISTS web_writes ON public.agent_staff_message;
+DROP POLICY IF EXISTS web_changes ON public.agent_staff_message;
+DROP POLICY IF EXISTS agent_takes ON public.agent_staff_message;
+CREATE POLICY owner_all ON public.agent_staff_message TO backstop_owner USING (true) WITH CHECK (true);
+CREATE POLICY read_all ON public.agent_staff_message FOR SELECT
+    TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper USING (true);
+CREATE POLICY web_writes ON public.agent_staff_message FOR INSERT TO backstop_web WITH CHECK (state = 'queued' AND taken_at IS NULL);
+CREATE POLICY web_changes ON public.agent_staff_message FOR UPDATE TO backstop_web
+    USING (state = 'queued') WITH CHECK (state IN ('queued', 'cancelled'));
+CREATE POLICY agent_takes ON public.agent_staff_message FOR UPDATE TO backstop_agent
+    USING (state = 'queued') WITH CHECK (state = 'taken');

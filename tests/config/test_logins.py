@@ -14,6 +14,9 @@ FORBIDDEN = {
         "UPDATE public.billing_credit_account SET balance_minor = 1",
         "INSERT INTO public.ledger_batch_abort VALUES (gen_random_uuid(), 'a', 0, gen_random_uuid(), '[]')",
         "UPDATE public.outbox_message SET state = 'ready'",
+        "UPDATE public.agent_staff_message SET author = 7",
+        "UPDATE public.agent_staff_message SET number = 7",
+        "DELETE FROM public.agent_staff_message",
         "DELETE FROM public.checkpoints",
         "UPDATE public.escalations_decision SET text = ''",
         "SELECT public.ledger_make_partitions(1)",
@@ -21,6 +24,7 @@ FORBIDDEN = {
     ],
     "agent": [
         "UPDATE public.ledger_execution SET tool = 'x'",
+        "UPDATE public.agent_staff_message SET text = 'x'",
         "DELETE FROM public.ledger_attempt",
         "UPDATE public.billing_customer SET email = 'x'",
         "UPDATE public.outbox_message SET state = 'ready'",
@@ -69,6 +73,8 @@ def test_it_refuses_what_a_login_may_not_do(connect: Callable[[str], Any], login
         ("agent", "approve", 8, False),
         ("agent", "close", 8, False),
         ("agent", "expire", None, True),
+        ("web", "settle", None, False),
+        ("agent", "settle", None, True),
     ],
 )
 def test_it_lets_people_decide_on_pages_only(
@@ -84,6 +90,36 @@ def test_it_lets_people_decide_on_pages_only(
     else:
         with pytest.raises(errors.InsufficientPrivilege):
             connect(login).execute(decision, (kind, by))
+
+
+MESSAGES = (
+    "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
+    " SELECT gen_random_uuid(), gen_random_uuid(), 1, 7, state, state FROM unnest(ARRAY['queued', 'taken', 'cancelled']) state"
+)
+
+
+def test_it_lets_a_page_change_a_staff_message_until_the_agent_took_it(owner: Any, web: Any) -> None:
+    owner.execute(MESSAGES)
+    assert web.execute("UPDATE public.agent_staff_message SET text = 'edited' RETURNING state").fetchall() == [("queued",)]
+    with pytest.raises(errors.InsufficientPrivilege):
+        web.execute("UPDATE public.agent_staff_message SET state = 'taken'")
+    assert web.execute("UPDATE public.agent_staff_message SET state = 'cancelled'").rowcount == 1
+    assert web.execute("UPDATE public.agent_staff_message SET state = 'queued'").rowcount == 0
+    found = owner.execute("SELECT text, state FROM public.agent_staff_message ORDER BY text").fetchall()
+    assert found == [("cancelled", "cancelled"), ("edited", "cancelled"), ("taken", "taken")]
+
+
+def test_it_lets_a_page_send_no_message_that_is_taken_already(web: Any) -> None:
+    with pytest.raises(errors.InsufficientPrivilege):
+        web.execute(MESSAGES)
+
+
+def test_it_lets_an_agent_take_what_waits_and_give_nothing_back(owner: Any, agent: Any) -> None:
+    owner.execute(MESSAGES)
+    with pytest.raises(errors.InsufficientPrivilege):
+        agent.execute("UPDATE public.agent_staff_message SET state = 'cancelled'")
+    assert agent.execute("UPDATE public.agent_staff_message SET state = 'taken', taken_at = now()").rowcount == 1
+    assert agent.execute("UPDATE public.agent_staff_message SET state = 'taken', taken_at = now()").rowcount == 0
 
 
 def test_it_shows_an_agent_one_customer_only(owner: Any, agent: Any) -> None:
