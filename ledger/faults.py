@@ -1,8 +1,8 @@
 """Named places where a process dies, stops, fails or dawdles on purpose: they show what a crash leaves behind.
 
 `BACKSTOP_FAULT="batch.write:2:kill"` kills this process the second time that it comes by that place; several are separated
-by commas. A fourth field counts one thread only: `batch.write:2:kill:<thread>`. Each strikes once in the life of a process.
-Production settings refuse the variable.
+by commas. A fourth field counts one thread only: `batch.write:2:kill:<thread>`. Each strikes once in the life of a process,
+which logs every place that it comes by meanwhile. Production settings refuse the variable.
 """
 
 import os
@@ -135,6 +135,7 @@ def reach(point: str, *, thread: UUID | None = None, first: Callable[[], object]
     armed = _armed()
     if armed is None:
         return
+    log.info("ledger.fault.passed", point=point, thread=str(thread or ""))
     for fault in armed.due(point, thread=str(thread or "")):
         if first is not None:
             with suppress(Exception):  # an error that was under way is found by whoever reads the answers
