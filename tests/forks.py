@@ -12,8 +12,8 @@ from typing import Any
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
 LIBRARIES = (
     "celery", "django.contrib.auth.hashers", "django.db.backends.postgresql.base", "django.forms", "django.template",
-    "django.urls", "httpx", "langchain_core.language_models.chat_models", "langgraph.checkpoint.postgres", "langgraph.graph", "psycopg_pool",
-    "pydantic", "redis", "rest_framework", "stripe", "structlog",
+    "django.urls", "httpx", "langchain_core.language_models.chat_models", "langgraph.checkpoint.postgres", "langgraph.graph",
+    "psycopg_pool", "pydantic", "redis", "rest_framework", "stripe", "structlog",
 )  # fmt: skip
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(list(LIBRARIES))

@@ -10,10 +10,9 @@ from typing import Any
 import psycopg
 from playwright.sync_api import Page, expect
 
-from tests.stack import Stack, browser, complaints, login, new_page, page, stack, stack_connect
+from tests.stack import Stack
 from tests.waiting import until
 
-__all__ = ["browser", "complaints", "login", "new_page", "page", "stack", "stack_connect"]
 Login = Callable[[Page, str], None]
 Connect = Callable[[str], "psycopg.Connection[Any]"]
 MONTH = date.today().strftime("%B %Y")
@@ -116,6 +115,9 @@ def test_an_overdrawn_batch_is_undone_corrected_and_charged_once(
     expect(batch(page, 0)).to_contain_text("The credit balance is €120.00")
     expect(batch(page, 1)).to_contain_text("All 3 calls, together.", timeout=SOON)
     expect(batch(page, 1).locator('.st[data-state="confirmed"]')).to_have_count(1, timeout=SOON)
+    expect(batch(page, 1).locator(".fate .now")).to_contain_text("Confirmed")
+    expect(page.locator('.sys[data-state="confirmed"]')).to_contain_text("€360.00", timeout=SOON)
+    expect(page.locator("#customer")).to_contain_text("€480.00", timeout=SOON)
     assert rows(conn, "SELECT state, provider_id LIKE 'pi_%%' FROM public.outbox_message WHERE thread = %s", thread) == [
         ("succeeded", True)
     ]
@@ -171,12 +173,23 @@ def test_a_batch_above_the_limit_waits_for_a_reviewer_and_runs_as_approved(
     thread, customer = of_conversation(conn, begin(staff, name))
     say(staff, f"They want all of {paid_for.strftime('%B %Y')} back on their card, please.")
     expect(staff.locator('article.batch[data-state="held"]')).to_have_count(1, timeout=SOON)
+    expect(batch(staff, 1).locator("> header")).to_contain_text("Waits for a reviewer")
+    expect(staff.locator("#working")).to_contain_text("Waits for a reviewer since", timeout=SOON)
+    say(staff, "Thanks")
+    expect(staff.locator("#queue")).to_contain_text("1 message waits for the decision", timeout=SOON)
     assert rows(conn, "SELECT count(*) FROM public.billing_refund WHERE customer_id = %s", customer) == [(0,)]
 
     login(reviewer, "reviewer")
+    reviewer.goto(staff.url)
+    reviewer.get_by_role("link", name="Open in the inbox").click()
+    reviewer.wait_for_url(re.compile(r"/escalations/\d+/$"))
     open_question(reviewer, conn, thread)
     reviewer.keyboard.press("a")
+    expect(batch(staff, 1).locator("> header")).to_contain_text("Applied", timeout=SOON)
+    expect(batch(staff, 1).locator(".by")).to_contain_text("Approved by reviewer")
     expect(staff.locator('article.batch .st[data-state="confirmed"]')).to_have_count(1, timeout=SOON)
+    expect(staff.locator("#working")).to_contain_text("Idle", timeout=SOON)
+    expect(staff.locator(".msg.staff .body").last).to_have_text("Thanks")
     assert rows(conn, "SELECT amount_minor, status FROM public.billing_refund WHERE customer_id = %s", customer) == [
         (amount, "confirmed")
     ]

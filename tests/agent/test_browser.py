@@ -15,17 +15,16 @@ from tests.agent.serving import Server, serving
 from tests.agent.test_cards import CHARGE, CREATE, CREDIT, TOO_MUCH, held
 from tests.agent.test_pages import PAYLOADS
 from tests.agent.test_stream import session_of
-from tests.stack import Complaints, browser, complaints
+from tests.stack import Complaints
 from tests.waiting import until
 
-__all__ = ["browser", "complaints"]
 Open = Callable[..., Page]
 PHONE = {"width": 390, "height": 844}
 LONG = "\n".join(f"line {number}" for number in range(12))
 
 
-@pytest.fixture
-def server(scene: Scene) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
     """Return a web process on the test's database."""
     with serving() as started:
         yield started

@@ -68,8 +68,8 @@ def listening(http: httpx.Client, scene: Scene, *, after: int | None = None, las
         yield Listening(response)
 
 
-@pytest.fixture
-def server(scene: Scene) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
     """Return a web process with a broker."""
     with serving() as found:
         yield found
@@ -168,20 +168,19 @@ def test_it_gives_each_page_its_own_place(server: Server, scene: Scene) -> None:
         assert [stream.next()["id"] for stream in [*streams, late]] == ["2"] * 6
 
 
-def test_it_holds_no_connection_while_it_waits(server: Server, scene: Scene, superuser: Connection) -> None:
+def test_it_holds_no_connection_while_it_waits(scene: Scene, superuser: Connection) -> None:
     def held() -> int:
         row = superuser.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND usename = 'backstop_web'", (plugin.DATABASE,)
         ).fetchone()
         return int(row[0]) if row else 0
 
-    before = held()
     limits = httpx.Limits(max_connections=100)
     cookies = {"sessionid": session_of(scene.staff)}
-    with (
-        httpx.Client(base_url=server.address, cookies=cookies, timeout=30, trust_env=False, limits=limits) as http,
-        ExitStack() as stack,
-    ):
+    with serving() as server, ExitStack() as stack:
+        before = held()
+        given = {"base_url": server.address, "cookies": cookies, "timeout": 30, "trust_env": False, "limits": limits}
+        http = stack.enter_context(httpx.Client(**given))
         streams = [stack.enter_context(listening(http, scene, after=0)) for _ in range(40)]
         scene.emits()
         assert [stream.next()["id"] for stream in streams] == ["1"] * 40

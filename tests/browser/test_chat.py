@@ -9,10 +9,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.stack import Stack, browser, complaints, login, new_page, page, stack, stack_connect
+from tests.stack import Stack
 from tests.waiting import until
 
-__all__ = ["browser", "complaints", "login", "new_page", "page", "stack", "stack_connect"]
 Login = Callable[[Page, str], None]
 Connect = Callable[[str], "psycopg.Connection[Any]"]
 SOON = 30_000  # milliseconds: a loaded machine is slow, a stuck one is stuck
@@ -40,18 +39,6 @@ def say(page: Page, text: str) -> None:
 
 def idle(page: Page) -> None:
     expect(page.locator("#working")).to_contain_text("Idle")
-
-
-def test_it_invoices_charges_and_sees_the_money_arrive(page: Page, login: Login) -> None:
-    login(page, "support")
-    begin(page, "Sample Cycles BV")
-    say(page, f"Create an invoice for January {LATE} of €48.00 and charge it to their card")
-    card = page.locator("article.batch")
-    expect(card.locator("> header")).to_contain_text("Applied")
-    expect(card.locator(".fate .now")).to_contain_text("Confirmed")
-    expect(card.locator(".st[data-state=confirmed]")).to_be_visible()
-    expect(page.locator("#customer")).to_contain_text("€48.00")
-    expect(page.locator(".sys[data-state=confirmed]")).to_contain_text("€48.00")
 
 
 def test_it_tells_a_refusal_where_it_was_asked_for(page: Page, login: Login) -> None:
@@ -111,26 +98,6 @@ def test_it_goes_on_after_a_reload_and_shows_the_same_to_two_people(
         idle(reader)
         expect(reader.locator("#draft")).to_be_hidden()
     assert page.locator(".msg.agent .words").all_inner_texts() == other.locator(".msg.agent .words").all_inner_texts()
-
-
-def test_it_waits_for_a_reviewer_and_goes_on_by_itself(page: Page, new_page: Callable[[], Page], login: Login) -> None:
-    login(page, "support")
-    begin(page, "Sample Cycles BV")
-    say(page, f"Create an invoice for March {LATE} of €7,500.00")
-    expect(page.locator("article.batch > header")).to_contain_text("Waits for a reviewer")
-    expect(page.locator("#working")).to_contain_text("Waits for a reviewer since")
-    say(page, "Thanks")
-    expect(page.locator("#queue")).to_contain_text("1 message waits for the decision")
-    reviewer = new_page()
-    login(reviewer, "reviewer")
-    reviewer.goto(page.url)
-    reviewer.get_by_role("link", name="Open in the inbox").click()
-    reviewer.wait_for_url(re.compile(r"/escalations/\d+/"))
-    reviewer.keyboard.press("a")
-    expect(page.locator("article.batch > header").first).to_contain_text("Applied")
-    expect(page.locator("article.batch .by").first).to_contain_text("Approved by reviewer")
-    idle(page)
-    expect(page.locator(".msg.staff .body").last).to_have_text("Thanks")
 
 
 def test_it_pauses_all_writes_for_everybody(page: Page, new_page: Callable[[], Page], login: Login) -> None:

@@ -12,9 +12,8 @@ from agent.batch import run_batch
 from escalations import lifecycle
 from tests.agent.serving import Server, serving
 from tests.escalations.scenes import HELD, Scene, person
-from tests.stack import Complaints, browser, complaints
+from tests.stack import Complaints
 
-__all__ = ["browser", "complaints"]
 Begin = Callable[..., Scene]
 Open = Callable[..., Page]
 

@@ -15,6 +15,7 @@ import psutil
 import psycopg
 import pytest
 from playwright.sync_api import Page
+from psycopg.conninfo import conninfo_to_dict
 
 from sandbox.servers import postgres, valkey
 from sandbox.supervisor import children, files, instances, records
@@ -71,6 +72,18 @@ def test_no_secret_is_in_the_environment_of_a_part(stack: Stack) -> None:
         assert not [value for value in told if any(secret in value for secret in secrets)]
 
 
+def test_no_secret_is_on_a_command_line(stack: Stack) -> None:
+    """Everybody on the machine can read those, of the servers and of every process that a part has started too."""
+    content = stack.content
+    secrets = [content["stripe"]["api_key"], content["stripe"]["webhook_secret"], content["secret_key"]]
+    secrets += [str(conninfo_to_dict(url).get("password") or url) for url in content["database"].values()]
+    secrets += [password for _, password in stack.logins.values()]
+    family = psutil.Process(stack.status()["supervisor"]).children(recursive=True)
+    lines = [" ".join(one.cmdline()) for one in family if one.is_running()]
+    assert len(lines) >= 6
+    assert not [line for line in lines if any(secret in line for secret in secrets)]
+
+
 def test_each_part_has_its_own_login(stack: Stack) -> None:
     for name in ("web", "agent", "outbox", "keeper"):
         assert psutil.Process(stack.pid(name)).environ()["BACKSTOP_LOGIN"] == name
@@ -89,12 +102,17 @@ def test_starting_it_again_while_it_runs_prints_the_same_logins(stack: Stack) ->
     assert stack.status()["supervisor"] == before
 
 
+def restarts_of(stack: Stack, name: str) -> int:
+    """Return how often a part was started again."""
+    return next(int(part["restarts"]) for part in stack.status()["parts"] if part["name"] == name)
+
+
 def test_a_worker_that_is_killed_is_started_again(stack: Stack) -> None:
-    before = stack.pid("keeper") or 0
+    before, restarts = stack.pid("keeper") or 0, restarts_of(stack, "keeper")
     os.kill(before, signal.SIGKILL)
     until(lambda: stack.pid("keeper") not in (None, before), seconds=20, what="another worker")
-    found = until(lambda: (now := stack.status())["state"] == "ready" and now, seconds=30, what="everything ready")
-    assert next(part["restarts"] for part in found["parts"] if part["name"] == "keeper") == 1
+    until(lambda: stack.status()["state"] == "ready", seconds=30, what="everything ready")
+    assert restarts_of(stack, "keeper") == restarts + 1
 
 
 @pytest.mark.parametrize("server", ["postgres", "valkey"])
