@@ -1,4 +1,4 @@
-"""Start the sandbox: python -m sandbox.stripe --data DIR --port N --api-key sk_test_…"""
+"""Start the sandbox: STRIPE_SANDBOX_API_KEY=sk_test_… python -m sandbox.stripe --data DIR --port N"""
 
 import argparse
 import logging
@@ -12,17 +12,19 @@ from urllib.parse import urlsplit
 
 from sandbox.stripe import api, control, faults, server, settlements, store, webhooks
 
+KEY = "STRIPE_SANDBOX_API_KEY"
+SECRET = "STRIPE_SANDBOX_WEBHOOK_SECRET"  # noqa: S105 - the name of one; several are separated by commas
+
 
 def options(arguments: list[str]) -> argparse.Namespace:
-    """Read the command line; the key and the secret may come from the environment, where `ps` does not show them."""
+    """Read the command line, and from the environment the key and the secrets, which `ps` must not show."""
     parser = argparse.ArgumentParser(prog="python -m sandbox.stripe", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the state")
     parser.add_argument("--port", type=int, required=True, help="0 takes a free one; the first line of output names it")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--api-key", default=os.environ.get("STRIPE_SANDBOX_API_KEY", ""), help="or STRIPE_SANDBOX_API_KEY")
     parser.add_argument("--webhook-url", default="")
-    parser.add_argument("--webhook-secret", default=os.environ.get("STRIPE_SANDBOX_WEBHOOK_SECRET", ""), help="several by commas")
-    return parser.parse_args(arguments)
+    secret = {"api_key": os.environ.get(KEY, ""), "webhook_secret": os.environ.get(SECRET, "")}
+    return parser.parse_args(arguments, argparse.Namespace(**secret))
 
 
 def problem(given: argparse.Namespace) -> str | None:
@@ -30,11 +32,11 @@ def problem(given: argparse.Namespace) -> str | None:
     if given.api_key.startswith(("sk_live_", "rk_live_")):
         return "The Stripe sandbox refuses live keys: give it one that begins with sk_test_."
     if not given.api_key.startswith(("sk_test_", "rk_test_")):
-        return "The Stripe sandbox needs an --api-key that begins with sk_test_ or rk_test_."
+        return f"The Stripe sandbox needs a {KEY} that begins with sk_test_ or rk_test_."
     if given.webhook_url and urlsplit(given.webhook_url).scheme not in ("http", "https"):
         return f"--webhook-url {given.webhook_url} is not an http or https address."
     if given.webhook_url and not given.webhook_secret:
-        return "--webhook-url needs a --webhook-secret to sign with."
+        return f"--webhook-url needs a {SECRET} to sign with."
     return None
 
 

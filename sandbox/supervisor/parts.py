@@ -27,13 +27,14 @@ class Part:
 def stripe(*, data: Path, content: dict[str, Any]) -> Part:
     """Return the Stripe sandbox; it has no database login."""
     base, key, secret = (content["stripe"][name] for name in ("api_base", "api_key", "webhook_secret"))
+    secrets = {"STRIPE_SANDBOX_API_KEY": key, "STRIPE_SANDBOX_WEBHOOK_SECRET": secret}  # `ps` shows a command line to everybody
     return Part(
         name="stripe",
         command=(
-            *python("sandbox.stripe"), "--data", str(data / "stripe"), "--port", base.rpartition(":")[2], "--api-key", key,
-            "--webhook-url", instances.address(content) + "/webhooks/stripe", "--webhook-secret", secret,
+            *python("sandbox.stripe"), "--data", str(data / "stripe"), "--port", base.rpartition(":")[2],
+            "--webhook-url", instances.address(content) + "/webhooks/stripe",
         ),
-        environment=environments.for_child(name="stripe", data=data, login="none"),
+        environment=environments.for_child(name="stripe", data=data, login="none") | secrets,
         ready=answers(base + "/_sandbox/health"),
     )  # fmt: skip
 

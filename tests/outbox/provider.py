@@ -1,5 +1,6 @@
 """The Stripe sandbox as a process of its own, and its control API."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,11 +68,12 @@ class Provider:
 @contextmanager
 def running(data: Path, *, webhook_url: str = "") -> Iterator[Provider]:
     """Start a sandbox, and end it afterwards."""
-    command = [sys.executable, "-m", "sandbox.stripe", "--data", str(data), "--port", "0", "--api-key", API_KEY]
+    command = [sys.executable, "-m", "sandbox.stripe", "--data", str(data), "--port", "0"]
     if webhook_url:
-        command += ["--webhook-url", webhook_url, "--webhook-secret", SECRET]
+        command += ["--webhook-url", webhook_url]
+    secrets = {"STRIPE_SANDBOX_API_KEY": API_KEY, "STRIPE_SANDBOX_WEBHOOK_SECRET": SECRET}
     with (data / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=BASE, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(command, cwd=BASE, env=os.environ | secrets, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout
             line = process.stdout.readline()

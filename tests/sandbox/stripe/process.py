@@ -1,6 +1,7 @@
 """A sandbox process and the ways to talk to it: Stripe's library, its control API, plain HTTP."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,20 +18,25 @@ SECRET = "whsec_of_the_tests"
 stripe.enable_telemetry = False
 
 
-def command(data: Path, *words: str, key: str = KEY) -> list[str]:
+def command(data: Path, *words: str) -> list[str]:
     """Return the command line of a sandbox."""
-    return [sys.executable, "-m", "sandbox.stripe", "--data", str(data), "--api-key", key, *words]
+    return [sys.executable, "-m", "sandbox.stripe", "--data", str(data), *words]
+
+
+def secrets(*, key: str = KEY, secret: str = SECRET) -> dict[str, str]:
+    """Return the environment of a sandbox."""
+    return os.environ | {"STRIPE_SANDBOX_API_KEY": key, "STRIPE_SANDBOX_WEBHOOK_SECRET": secret}
 
 
 class Sandbox:
     """One process, its address, and a session that takes no proxy and no ~/.netrc."""
 
     def __init__(self, data: Path, *, webhook_url: str = "", port: int = 0) -> None:
-        words = ["--webhook-url", webhook_url, "--webhook-secret", SECRET] if webhook_url else []
+        words = ["--webhook-url", webhook_url] if webhook_url else []
         self.data, self.webhook_url = data, webhook_url
         whole = command(data, "--port", str(port), *words)
         with open(data.parent / f"{data.name}.log", "ab") as log:
-            self._process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=log, text=True)
+            self._process = subprocess.Popen(whole, env=secrets(), stdout=subprocess.PIPE, stderr=log, text=True)
         assert self._process.stdout
         first = self._process.stdout.readline()
         assert first.startswith("listening on "), self.log()

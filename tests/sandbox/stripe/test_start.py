@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.sandbox.stripe.process import Sandbox, command, running
+from tests.sandbox.stripe.process import Sandbox, command, running, secrets
 
 
-def refused(words: list[str]) -> str:
+def refused(words: list[str], **given: str) -> str:
     """Run a command line that must fail and return its one sentence."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(words, env=secrets(**given), capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.strip().splitlines()) == 1
     return done.stderr
@@ -20,17 +20,16 @@ def refused(words: list[str]) -> str:
 
 @pytest.mark.parametrize("key", ["sk_live_51Hx", "rk_live_51Hx"])
 def test_it_refuses_live_keys(tmp_path: Path, key: str) -> None:
-    sentence = refused(command(tmp_path / "data", "--port", "0", key=key))
+    sentence = refused(command(tmp_path / "data", "--port", "0"), key=key)
     assert "refuses live keys" in sentence
     assert key not in sentence
 
 
 def test_it_refuses_options_that_cannot_work(tmp_path: Path) -> None:
-    assert "begins with sk_test_" in refused(command(tmp_path, "--port", "0", key="pk_test_x"))
-    assert "--webhook-secret" in refused(command(tmp_path, "--port", "0", "--webhook-url", "http://127.0.0.1:9/"))
-    assert "not an http" in refused(
-        command(tmp_path, "--port", "0", "--webhook-url", "ftp://127.0.0.1/", "--webhook-secret", "w")
-    )
+    assert "begins with sk_test_" in refused(command(tmp_path, "--port", "0"), key="pk_test_x")
+    reachable = command(tmp_path, "--port", "0", "--webhook-url", "http://127.0.0.1:9/")
+    assert "STRIPE_SANDBOX_WEBHOOK_SECRET" in refused(reachable, secret="")
+    assert "not an http" in refused(command(tmp_path, "--port", "0", "--webhook-url", "ftp://127.0.0.1/"))
 
 
 def test_it_refuses_a_taken_port_and_an_unusable_folder(tmp_path: Path) -> None:
