@@ -18,6 +18,7 @@ from escalations.models import Escalation
 ANSWER = "A reviewer answers: "
 DECISION = "decision:"  # begins the ids of messages that a person's decision put into the thread
 NOTICE = "notice-"  # begins the keys of news from outside
+TOLD = ("_dead", "_rejected")  # end the kinds of notices that say what their escalation would say again
 ICONS = {
     "confirmed": "check-check",
     "applied": "check",
@@ -145,11 +146,13 @@ def _notices(notices: Iterable[Notice]) -> Iterator[Item]:
 
 
 def _escalations(rows: Rows) -> Iterator[Item]:
-    """Say what waits for a person; held batches and questions have their cards for that."""
+    """Say what waits for a person; held batches and questions have their cards for that, ends of an effect their notices."""
+    told = {notice.object for notice in rows.notices if notice.kind.endswith(TOLD)}
     for row in rows.escalations:
         if row.kind in ("approval", "asked"):
             continue
-        yield Item(kind="notice", key=f"escalation-{row.id}", at=row.opened_at, state="held", icon="hand", text=_reason(row))
+        if row.interrupt_id or f"message:{row.payload.get('message_id')}" not in told:
+            yield Item(kind="notice", key=f"escalation-{row.id}", at=row.opened_at, state="held", icon="hand", text=_reason(row))
         if decided(row) == "retry" or (decided(row) and row.interrupt_id is None):
             yield _decision(row, rows)
 
