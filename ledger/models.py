@@ -116,6 +116,8 @@ class Execution(models.Model):
             models.Index(fields=["-committed_at"], name="ledger_execution_newest"),
             models.Index(fields=["subject", "tool", "committed_at"], name="ledger_execution_same_effect"),
             models.Index(fields=["attempt_id"], name="ledger_execution_of_attempt"),
+            models.Index(fields=["tool_call_id"], name="ledger_execution_of_call"),
+            models.Index(fields=["ai_message_id"], name="ledger_execution_of_message"),
         ]
 
     def __str__(self) -> str:

@@ -4,14 +4,31 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from django.db import connection, transaction
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
+from ledger import ids
 from tests.escalations.conftest import browse, scene
 from tests.escalations.scenes import Scene, person
 
 __all__ = ["browse", "scene"]
 Begin = Callable[..., Scene]
 Browse = Callable[[Any], Client]
+
+
+def test_a_miss_reads_no_whole_table(database: None) -> None:
+    """Every id is looked up, so every lookup needs its index; an empty table alone would be read as a whole."""
+    with transaction.atomic(), connection.cursor() as cursor, CaptureQueriesContext(connection) as asked:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        assert ids.find("no-such-id", roles=frozenset({"admin", "reviewer"})) is None
+        lookups = [found["sql"] for found in asked.captured_queries if found["sql"].startswith("SELECT")]
+        assert len(lookups) >= 3
+        for lookup in lookups:
+            cursor.execute(f"EXPLAIN {lookup}")
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+            assert "Seq Scan" not in plan, plan
+            assert "Index" in plan, plan
 
 
 def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) -> None:
