@@ -15,7 +15,7 @@ from ledger.evidence import Evidence
 from ledger.models import Attempt, AttemptOutcome, Execution
 from outbox.models import Message
 
-MOST_ENTRIES = 300  # newest entries of the transcript that a page shows unless asked for all
+MOST_ENTRIES = 120  # newest entries of the transcript that a page shows unless asked for all
 MOST_QUESTIONS = 5
 Key = tuple[str, int]  # AI message id and call index
 

@@ -149,7 +149,7 @@ def _escalations(rows: Rows) -> Iterator[Item]:
     """Say what waits for a person; held batches and questions have their cards for that, ends of an effect their notices."""
     told = {notice.object for notice in rows.notices if notice.kind.endswith(TOLD)}
     for row in rows.escalations:
-        if row.kind in ("approval", "asked"):
+        if row.kind in ("approval", "asked") or (rows.cut and row.opened_at < rows.entries[0].written_at):
             continue
         if row.interrupt_id or f"message:{row.payload.get('message_id')}" not in told:
             yield Item(kind="notice", key=f"escalation-{row.id}", at=row.opened_at, state="held", icon="hand", text=_reason(row))

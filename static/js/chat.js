@@ -2,6 +2,8 @@
 // and the draft of a message stays on this device. Every page works without it.
 const chat = () => document.getElementById("chat");
 const LIST_EVERY = 20000; // milliseconds
+// Whoever asked for all of a long conversation goes on seeing all of it.
+const whole = (address) => (new URLSearchParams(location.search).has("all") ? `${address}?all` : address);
 const byId = (id) => document.getElementById(id);
 
 // ── Taking over what changed ────────────────────────────────────────────────────────────────────
@@ -63,7 +65,7 @@ async function refresh() {
   }
   fetching = true;
   try {
-    const response = await fetch(chat().dataset.feed, { headers: { "HX-Request": "true" }, redirect: "manual" });
+    const response = await fetch(whole(chat().dataset.feed), { headers: { "HX-Request": "true" }, redirect: "manual" });
     if (response.ok) morph(await response.text());
     else if (response.type === "opaqueredirect" || response.status === 403) ended();
   } catch {
@@ -159,7 +161,7 @@ let last = Promise.resolve(); // one request after the other: messages keep the 
 
 function post(form, body) {
   const answer = last.then(() =>
-    fetch(form.getAttribute("action"), { method: "POST", body, headers: { "HX-Request": "true" }, redirect: "manual" }),
+    fetch(whole(form.getAttribute("action")), { method: "POST", body, headers: { "HX-Request": "true" }, redirect: "manual" }),
   );
   last = answer.catch(() => {});
   return answer;

@@ -291,7 +291,7 @@ def test_it_shows_the_newest_stretch_of_a_long_talk_and_all_of_it_on_request(sce
     with scene.desk.pool.connection() as conn:
         conn.execute(
             "INSERT INTO public.agent_transcript_entry (thread, message_id, position, role, text, tool_calls)"
-            " SELECT %s, 'ai:' || n, n + 10, 'ai', 'answer ' || n, '[]' FROM generate_series(1, 310) n",
+            " SELECT %s, 'ai:' || n, n + 10, 'ai', 'answer ' || n, '[]' FROM generate_series(1, 130) n",
             (scene.desk.thread,),
         )
     short, long = (support.get(page(scene, then)).content.decode() for then in ("", "?all"))
