@@ -29,7 +29,7 @@ install: .venv/made
 # Every test, those in a browser included; their servers are stopped afterwards.
 test: install
 	@$(BIN)/python -m tests.chromium
-	@$(BIN)/python -m pytest -n 2 --dist loadfile; code=$$?; $(BIN)/python -m tests.servers; exit $$code
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
 
 lint: install
 	$(BIN)/ruff check .

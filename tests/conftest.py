@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from django.test import override_settings
 from psycopg_pool import ConnectionPool
 
 from tests import databases, plugin
@@ -20,6 +21,13 @@ Connection = psycopg.Connection[Any]
 def _django_reads_for_real(django_db_blocker: Any) -> Iterator[None]:
     """Let Django reach the database: no test is wrapped in a transaction that is rolled back."""
     with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _passwords_cost_nothing() -> Iterator[None]:
+    """Hash passwords fast: what makes guessing them slow made half of the time of a test that needs a person."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
 
 

@@ -1,0 +1,33 @@
+"""How `pytest -n 2 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
+
+A file stays in one process, and all files that use the running instance (`tests.stack`) in the same one.
+"""
+
+import pytest
+
+INSTANCE = "stack"
+# The longest of the others, longest first; one that is missing here costs time only.
+LONG = (
+    "tests/agent/test_browser.py",
+    "tests/agent/test_worker.py",
+    "tests/agent/test_stream.py",
+    "tests/agent/test_crashes.py",
+    "tests/escalations/test_browser.py",
+    "tests/outbox/test_worker.py",
+    "tests/outbox/test_crashes.py",
+    "tests/sandbox/test_servers.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group the tests by what they share, and begin with the groups that take long."""
+    instance = {_file(item) for item in items if INSTANCE in getattr(item, "fixturenames", ())}
+    group = {item: INSTANCE if _file(item) in instance else _file(item) for item in items}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group[item]))
+    place = {name: number for number, name in enumerate((INSTANCE, *LONG))}
+    items.sort(key=lambda item: place.get(group[item], len(place)))
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
