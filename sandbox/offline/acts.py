@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 
-from sandbox.offline import clauses, patterns, periods, tokens, vocabulary
+from sandbox.offline import clauses, patterns, periods, tags, vocabulary
 from sandbox.offline.amounts import Amount
 from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.periods import Month
-from sandbox.offline.tokens import END, UNKNOWN, Setting, Token
+from sandbox.offline.tokens import END, SEPARATORS, UNKNOWN, Setting, Token
 
 # Months into the future that a month without a year may lie, by act.
 AHEAD = {"create": periods.AHEAD, "reissue": periods.AHEAD, "again": periods.AHEAD, "refund": 0, "memo": 0}
@@ -54,7 +54,7 @@ def understand(message: str, *, setting: Setting) -> list[Act]:
     """Return what the message asks for; raise NotUnderstood when any of its words is not accounted for."""
     if asked := ASK.match(message.strip()):
         return [Act(name="ask", text=asked["question"].strip(), words=message)]
-    found_tokens = tokens.tokenise(message, setting=setting)
+    found_tokens = tags.tagged(message, setting=setting)
     _check_words(found_tokens, setting=setting)
     found = clauses.of_message(found_tokens)
     ahead = min((AHEAD.get(name, USUALLY_AHEAD) for name, _ in found), default=USUALLY_AHEAD)
@@ -185,9 +185,9 @@ def _check_acts(acts: Sequence[Act], *, message: str, tokens_: Sequence[Token]) 
 @cache
 def _hides_an_order(reason: str) -> bool:
     """Say whether a part of the reason would be an order of its own."""
-    found = tokens.tokenise(reason, setting=Setting())
+    found = tags.tagged(reason, setting=Setting())
     for index, token in enumerate(found[:-1]):
-        if token.tag in tokens.SEPARATORS:
+        if token.tag in SEPARATORS:
             name = clauses.recognise(clauses.tags_of(found[index + 1 :]), ())
             if name and name not in patterns.READ | patterns.TALK:
                 return True

@@ -7,6 +7,7 @@ from sandbox.offline import (
     acts,
     clauses,
     corrections,
+    memory,
     misbehaviour,
     names,
     patterns,
@@ -14,17 +15,16 @@ from sandbox.offline import (
     readings,
     reviewers,
     suggestions,
-    tokens,
+    tags,
     wording,
 )
-from sandbox.offline import facts as known
 from sandbox.offline.acts import Act
 from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.corrections import Context
 from sandbox.offline.facts import Facts
 from sandbox.offline.history import History, Round
 from sandbox.offline.misbehaviour import Step
-from sandbox.offline.plans import Call, FactsNeeded, Impossible, Reference, Unclear
+from sandbox.offline.plans import Call, FactsNeeded, Impossible, Unclear
 
 LOOKING = "I will look at the account first."
 
@@ -87,7 +87,7 @@ def _after(history: History) -> Answer:
         return _report(history, step), []
     if history.turn.writes:
         return _corrected_with_facts(history, history.turn.writes[-1])
-    calls, notes = _intended(history, facts=_facts(history))
+    calls, notes = _intended(history, facts=memory.facts(history))
     if any(call.tool != "LookUpCustomer" for call in calls):
         return _sentence(notes, wording.proposed(calls)), calls
     return _sentence(notes, _report(history, step)), []
@@ -98,7 +98,7 @@ def _intended(history: History, *, facts: Facts | None) -> tuple[list[Call], lis
     if history.turn.reviewer:
         asked, _ = _of_request(history, facts=facts)
         return reviewers.follow(history, facts=facts, intended=asked), []
-    found = planning.plan(_acts(history), setting=history.setting, facts=facts, last=_last(history))
+    found = planning.plan(_acts(history), setting=history.setting, facts=facts, last=memory.last(history))
     return found.calls, found.notes
 
 
@@ -106,7 +106,7 @@ def _of_request(history: History, *, facts: Facts | None) -> tuple[list[Call], l
     """Return what the staff member's request alone comes to; nothing when that cannot be said any more."""
     end = max(index for index, turn in enumerate(history.turns) if turn is history.request)
     try:
-        return _intended(replace(history, turns=history.turns[: end + 1]), facts=facts or _facts(history))
+        return _intended(replace(history, turns=history.turns[: end + 1]), facts=facts or memory.facts(history))
     except (NotUnderstood, Unclear, Impossible, FactsNeeded):
         return [], []
 
@@ -119,7 +119,7 @@ def _acts(history: History) -> list[Act]:
 def _text(history: History) -> str:
     """Return the message, with the unclear ones before it that it completes."""
     text, before = history.turn.text, replace(history, turns=history.turns[:-1])
-    fragment = clauses.is_fragment(tokens.tokenise(text, setting=history.setting))
+    fragment = clauses.is_fragment(tags.tagged(text, setting=history.setting))
     if not fragment or not before.turns or before.turn.reviewer or not _is_unclear(before):
         return text
     joined = [f"{_text(before).rstrip('.!')}{joint}{text}" for joint in (", ", " for ")]
@@ -131,7 +131,7 @@ def _is_unclear(history: History) -> bool:
     if history.turn.writes:
         return False
     try:
-        _intended(history, facts=_facts(history))
+        _intended(history, facts=memory.facts(history))
     except Unclear:
         return True
     except (NotUnderstood, Impossible, FactsNeeded):
@@ -160,19 +160,19 @@ def _without_calls(history: History) -> str:
 
 
 def _greets(act: Act, history: History) -> bool:
-    return any(token.tag == "HELLO" for token in tokens.tokenise(act.words, setting=history.setting))
+    return any(token.tag == "HELLO" for token in tags.tagged(act.words, setting=history.setting))
 
 
 def _report(history: History, step: Round) -> str:
     """Say what the results say."""
     told = [wording.applied([call for call in step.calls if call.tool != "LookUpCustomer"])]
-    facts = _facts(history)
+    facts = memory.facts(history)
     asked = [] if history.turn.reviewer else _acts(history)
     for act in asked:
         if act.name == "last_actions":
             told.append(readings.last_actions(history.turns[:-1]))
         elif act.name in patterns.READ and facts:
-            told.append(readings.answer(act, facts=facts, last=_last(history)))
+            told.append(readings.answer(act, facts=facts, last=memory.last(history)))
     return _sentence(told) or "I looked at the account."
 
 
@@ -190,7 +190,7 @@ def _corrected(history: History, step: Round) -> Answer:
         raise Impossible(f"I could not do that. {_because(step)}")
     calls = corrections.corrected(_context(history, step))
     if calls is None:
-        if step.only_reads or _facts(history):
+        if step.only_reads or memory.facts(history):
             return _corrected_with_facts(history, step)
         return f"{_because(step)} {LOOKING}", [_look_up(history)]
     return _sentence([_because(step), corrections.changed(step, calls)]), calls
@@ -198,7 +198,7 @@ def _corrected(history: History, step: Round) -> Answer:
 
 def _corrected_with_facts(history: History, step: Round) -> Answer:
     """Correct a failed step from what a look-up told, or say why it cannot be done."""
-    facts = _facts(history)
+    facts = memory.facts(history)
     calls = corrections.without_existing(_context(history, step), facts) if facts else None
     calls = calls or _intended(history, facts=facts)[0]
     if not calls or _same(calls, step):
@@ -218,8 +218,8 @@ def _same(calls: Sequence[Call], step: Round) -> bool:
 
 def _context(history: History, step: Round) -> Context:
     spoken = " ".join(turn.text for turn in history.since_request)
-    found = tokens.tokenise(spoken, setting=history.setting)
-    intended, _ = _of_request(history, facts=_facts(history))
+    found = tags.tagged(spoken, setting=history.setting)
+    intended, _ = _of_request(history, facts=memory.facts(history))
     return Context(
         setting=history.setting,
         step=step,
@@ -230,25 +230,6 @@ def _context(history: History, step: Round) -> Context:
 
 def _because(step: Round) -> str:
     return corrections.told(corrections.failure(step))
-
-
-def _facts(history: History) -> Facts | None:
-    """Return what the newest look-up of this turn told."""
-    for step in reversed(history.turn.rounds):
-        for call in reversed(step.calls):
-            if call.tool == "LookUpCustomer" and call.result:
-                return known.read(call.result)
-    return None
-
-
-def _last(history: History) -> Reference | None:
-    """Return the invoice that the conversation changed last, for "it"."""
-    for turn in reversed(history.turns[:-1]):
-        for step in reversed(turn.writes):
-            for call in reversed(() if step.failed else step.calls):
-                if "invoice_id" in call.result:
-                    return {"invoice_id": call.result["invoice_id"]}
-    return None
 
 
 def _look_up(history: History) -> Call:

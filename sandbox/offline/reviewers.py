@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sandbox.offline import acts, corrections, periods, planning, tokens
+from sandbox.offline import acts, corrections, periods, planning
 from sandbox.offline.clauses import NotUnderstood
 from sandbox.offline.facts import Facts
 from sandbox.offline.history import History, Round
 from sandbox.offline.plans import Call, Impossible, Reference, Unclear
+from sandbox.offline.tags import tagged
 from sandbox.offline.tokens import END, SEPARATORS, Setting, Token
 
 TOOLS = {
@@ -66,7 +67,7 @@ def read(answer: str, *, setting: Setting) -> Said:
     """Return what an answer says, clause by clause; an amount belongs to the tool that its clause names."""
     said = Said(amounts={}, no_credit=bool(NO_CREDIT.search(answer)))
     mentioned: int | None = None
-    for clause in _clauses(tokens.tokenise(answer, setting=setting)):
+    for clause in _clauses(tagged(answer, setting=setting)):
         tags = {token.tag for token in clause}
         found = [token.value.minor for token in clause if token.tag == "AMT" and not token.value.problem]
         mentioned = found[-1] if found else mentioned

@@ -3,18 +3,16 @@
 from collections import Counter
 from functools import cache
 
-from sandbox.offline import tokens, vocabulary
+from sandbox.offline import tags, vocabulary
 from sandbox.offline.intents import INTENTS, Intent
-from sandbox.offline.tokens import Setting
+from sandbox.offline.tokens import END, SEPARATORS, UNKNOWN, Setting
 
 MOST = 3
 ENOUGH = 0.5  # of the best score: what is further away is not shown
 USUAL = ("invoice_credit_charge", "refund_part", "open_invoices")
 TALK = frozenset({"help", "small_talk"})
 # Every request has one of these: they say little about what was meant.
-COMMON = (
-    frozenset({"AMT", "PER", "INV", "THEM", "IT", "ALL", "NUMBER", "FROM", "TO", tokens.END, tokens.UNKNOWN}) | tokens.SEPARATORS
-)
+COMMON = frozenset({"AMT", "PER", "INV", "THEM", "IT", "ALL", "NUMBER", "FROM", "TO", END, UNKNOWN}) | SEPARATORS
 
 
 def like(text: str, *, setting: Setting) -> str:
@@ -34,7 +32,7 @@ def closest(text: str, *, setting: Setting) -> list[Intent]:
 
 
 def _telling(text: str, *, setting: Setting) -> frozenset[str]:
-    found = tokens.tokenise(text, setting=setting)
+    found = tags.tagged(text, setting=setting)
     return frozenset(token.tag for token in found) - COMMON - vocabulary.SILENT
 
 
