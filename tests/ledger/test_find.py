@@ -27,8 +27,8 @@ def test_a_miss_reads_no_whole_table(database: None) -> None:
         for lookup in lookups:
             cursor.execute(f"EXPLAIN {lookup}")
             plan = "\n".join(line for (line,) in cursor.fetchall())
+            assert "Index Cond" in plan, plan
             assert "Seq Scan" not in plan, plan
-            assert "Index" in plan, plan
 
 
 def test_any_id_leads_to_its_page(scene: Begin, browse: Browse, superuser: Any) -> None:
