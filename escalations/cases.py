@@ -1,33 +1,21 @@
 """One escalation with everything a reviewer needs, in the order of its page."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from escalations import conversations, inbox, moments, permissions, policies, questions, turns, verdicts
+from escalations import conversations, inbox, moments, permissions, policies, proposals, questions, results, turns, verdicts
 from escalations.models import Decision, Escalation
 from escalations.moments import Moment
-from ledger import calls, evidence, links, marks, people, wiring
+from ledger import evidence, links, marks, people, wiring
 from ledger.evidence import Evidence
 from ledger.marks import Mark
 from outbox.effects import Effect
 from outbox.models import Message
 
 FRESH = timedelta(seconds=5)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProposedCall:
-    """One call that waits."""
-
-    number: int
-    tool: str
-    sentence: str
-    lines: list[tuple[str, str]]
-    held: bool
 
 
 class Case:
@@ -120,31 +108,19 @@ class Case:
     # -- what is proposed ------------------------------------------------------------------------
 
     @cached_property
-    def revision(self) -> Any:
-        """Return the newest revision, if calls are proposed."""
-        return self.escalation.revisions.order_by("-number").first()
+    def proposal(self) -> proposals.Proposal:
+        """Return the calls that wait, and why the rules hold them."""
+        return proposals.of(self.escalation)
 
-    @cached_property
+    @property
     def verdicts(self) -> list[verdicts.Verdict]:
         """Return why the rules hold it."""
-        rows = self.revision.verdicts if self.revision else self.payload.get("verdicts") or []
-        return [verdicts.of(row) for row in rows]
+        return self.proposal.verdicts
 
-    @cached_property
-    def calls(self) -> list[ProposedCall]:
+    @property
+    def calls(self) -> list[proposals.ProposedCall]:
         """Return what would run, exactly as it would be signed."""
-        held = {item.call_number for item in self.verdicts}
-        rows = self.revision.calls if self.revision else self.payload.get("calls") or []
-        return [
-            ProposedCall(
-                number=index + 1,
-                tool=row.get("tool", ""),
-                sentence=questions.proposed(row),
-                lines=calls.lines(row.get("arguments")),
-                held=index + 1 in held,
-            )
-            for index, row in enumerate(rows)
-        ]
+        return self.proposal.calls
 
     @property
     def shows_calls(self) -> bool:
@@ -198,20 +174,12 @@ class Case:
     @cached_property
     def outcome(self) -> list[Evidence]:
         """Return the attempts that the decision led to, newest first."""
-        row = self.escalation
-        if row.thread is None or row.decided_at is None or row.interrupt_id is None:
-            return []
-        until = conversations.next_asked_at(row.thread, after=row.decided_at)
-        return evidence.of_thread(row.thread, since=row.decided_at, until=until)
+        return results.attempts(self.escalation)
 
     @cached_property
     def outcome_messages(self) -> list[Effect]:
         """Return what those attempts sent."""
-        batches = {item.row.ai_message_id for item in self.outcome if item.result == "committed"}
-        if not batches:
-            return []
-        found = Message.objects.filter(thread=self.escalation.thread, ai_message_id__in=batches).order_by("id")
-        return [Effect(message=message) for message in found]
+        return results.effects(self.escalation, attempts=self.outcome)
 
     @property
     def decided(self) -> Mark:
