@@ -39,13 +39,7 @@ FROM account LEFT JOIN found ON true LEFT JOIN credited ON true LEFT JOIN memo O
 def issue(conn: Connection[Any], *, invoice: Reference, amount_minor: int, currency: str, reason: str) -> dict[str, Any]:
     """Give credit for an invoice that is not void; the database caps all memos of an invoice at its amount."""
     asked = {"amount_minor": amount_minor, "currency": currency, "reason": reason}
-    row = rows.one(conn, ISSUE, invoice.parameters() | asked)
-    if row is None:
-        raise invoices.unknown_customer(invoice.customer_id)
-    if row["invoice_id"] is None:
-        raise invoice.missing()
-    if row["memo_id"] is None:
-        raise invoices.wrong_state(row["invoice_id"], row["status_before"])
+    row = invoices.changed(rows.one(conn, ISSUE, invoice.parameters() | asked), invoice=invoice, by="memo_id")
     return {
         "credit_memo_id": row["memo_id"],
         "invoice_id": row["invoice_id"],

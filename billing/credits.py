@@ -49,13 +49,8 @@ RETURNING id AS entry_id, balance_after_minor AS balance_minor
 
 def apply(conn: Connection[Any], *, invoice: Reference, amount_minor: int, currency: str) -> dict[str, Any]:
     """Use credit for an invoice that is not being charged, which lowers what is due; amounts in minor units."""
-    row = rows.one(conn, APPLY, invoice.parameters() | {"amount_minor": amount_minor, "currency": currency})
-    if row is None:
-        raise invoices.unknown_customer(invoice.customer_id)
-    if row["invoice_id"] is None:
-        raise invoice.missing()
-    if row["status"] is None:
-        raise invoices.wrong_state(row["invoice_id"], row["status_before"])
+    found = rows.one(conn, APPLY, invoice.parameters() | {"amount_minor": amount_minor, "currency": currency})
+    row = invoices.changed(found, invoice=invoice, by="status")
     return {
         "credit_entry_id": row["entry_id"],
         "applied_minor": amount_minor,

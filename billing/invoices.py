@@ -162,6 +162,17 @@ def void(conn: Connection[Any], *, invoice: Reference) -> dict[str, Any]:
     }
 
 
+def changed(row: dict[str, Any] | None, *, invoice: Reference, by: str) -> dict[str, Any]:
+    """Return the row of a statement that changes something for an invoice; raise Refusal when its column `by` is empty."""
+    if row is None:
+        raise unknown_customer(invoice.customer_id)
+    if row["invoice_id"] is None:
+        raise invoice.missing()
+    if row[by] is None:
+        raise wrong_state(row["invoice_id"], row["status_before"])
+    return row
+
+
 def unknown_customer(customer_id: int) -> Refusal:
     """Return the refusal for a customer who is not there, or not this conversation's."""
     return Refusal(f"Customer {customer_id} does not exist in this conversation.")

@@ -43,11 +43,12 @@ def _as_text(text: str) -> str:
 
 
 Period = Annotated[date, BeforeValidator(_as_date), AfterValidator(_as_period)]
-Currency = Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
 Reason = Annotated[str, StringConstraints(min_length=3, max_length=500, strip_whitespace=True), AfterValidator(_as_text)]
 Question = Annotated[str, StringConstraints(min_length=3, max_length=2000, strip_whitespace=True), AfterValidator(_as_text)]
-AMOUNT = "In minor units, such as 48000 for €480.00 (and 48000 for ¥48,000)."
-CURRENCY = "ISO 4217 code: the customer's currency."
+MINOR = "In minor units, such as 48000 for €480.00 (and 48000 for ¥48,000)."
+Minor = Annotated[int, Field(gt=0, le=LARGEST_AMOUNT, description=MINOR)]
+CODE = StringConstraints(pattern=r"^[A-Z]{3}$")
+Currency = Annotated[str, CODE, Field(description="ISO 4217 code: the customer's currency.")]
 PERIOD = "First day of the invoice's month as YYYY-MM-DD, instead of invoice_id."
 
 
@@ -82,8 +83,8 @@ class CreateInvoice(Arguments):
     """Create a draft invoice for one month. There can be only one for a month, except void ones. Nothing is charged yet."""
 
     billing_period: Period = Field(description="First day of the month that the invoice is for, as YYYY-MM-DD.")
-    amount_minor: int = Field(gt=0, le=LARGEST_AMOUNT, description=AMOUNT)
-    currency: Currency = Field(description=CURRENCY)
+    amount_minor: Minor
+    currency: Currency
     description: Annotated[str, AfterValidator(_as_text)] = Field(
         default="", max_length=500, description="What the invoice is for, as the customer reads it."
     )
@@ -93,8 +94,8 @@ class ApplyCredit(OfInvoice):
     """Use the customer's credit. With invoice_id or billing_period it lowers what is due of that invoice (a draft, or one
     whose charge failed). Without either it deducts the balance, for credit that leaves another way, as by a refund."""
 
-    amount_minor: int = Field(gt=0, le=LARGEST_AMOUNT, description=AMOUNT)
-    currency: Currency = Field(description=CURRENCY)
+    amount_minor: Minor
+    currency: Currency
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
@@ -112,8 +113,8 @@ class IssueCreditMemo(OfInvoice):
     """Give the customer credit for an invoice, such as for an outage or a doubled seat: the credit balance rises. All
     credit memos of an invoice together cannot exceed its amount. Money for the card is QueueRefund, not this."""
 
-    amount_minor: int = Field(gt=0, le=LARGEST_AMOUNT, description=AMOUNT)
-    currency: Currency = Field(description=CURRENCY)
+    amount_minor: Minor
+    currency: Currency
     reason: Reason = Field(description="Why, as the customer reads it on the credit memo.")
 
 
@@ -129,15 +130,15 @@ class QueueCharge(OfInvoice):
     applied; with 0 due the invoice is paid at once. The provider's answer comes later, as a notice."""
 
     amount_minor: int = Field(ge=0, le=LARGEST_AMOUNT, description="What is due of the invoice, in minor units.")
-    currency: Currency = Field(description=CURRENCY)
+    currency: Currency
 
 
 class QueueRefund(OfInvoice):
     """Refund a paid invoice, or a part of it, to the card that paid it. All refunds of an invoice together cannot exceed
     its payment, and only one can be under way. The provider's answer comes later, as a notice."""
 
-    amount_minor: int = Field(gt=0, le=LARGEST_AMOUNT, description=AMOUNT)
-    currency: Currency = Field(description=CURRENCY)
+    amount_minor: Minor
+    currency: Currency
     reason: Reason = Field(description="Why, for our own records.")
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Intent:
     """One entry of the published list. `acts` are what its example consists of, in order."""
 
@@ -14,123 +14,59 @@ class Intent:
 
 
 INTENTS: tuple[Intent, ...] = (
-    Intent(name="look_up_customer", title="Look up the customer", example="Look up the customer", acts=("look_up",)),
+    Intent("look_up_customer", "Look up the customer", "Look up the customer", ("look_up",)),
+    Intent("credit_balance", "Say the credit balance", "How much credit do they have left?", ("balance",)),
+    Intent("open_invoices", "List what is unpaid", "Which invoices are still open?", ("open_invoices",)),
+    Intent("payments", "List the payments", "Show me their payments", ("payments",)),
+    Intent("invoice_status", "Say how an invoice stands", "What is the status of invoice 42?", ("invoice_status",)),
+    Intent("charge_status", "Say how a charge stands", "Did the charge for November go through?", ("charge_status",)),
+    Intent("refund_status", "Say how a refund stands", "Has the refund for October arrived?", ("refund_status",)),
+    Intent("last_actions", "Say what was last done here", "What did you do?", ("last_actions",)),
+    Intent("create_invoice", "Create an invoice", "Create an invoice for November of €480", ("create",)),
+    Intent("create_invoices", "Create invoices for several months", "Invoice October and November at €120 each", ("create",)),
     Intent(
-        name="credit_balance", title="Say the credit balance", example="How much credit do they have left?", acts=("balance",)
-    ),
-    Intent(name="open_invoices", title="List what is unpaid", example="Which invoices are still open?", acts=("open_invoices",)),
-    Intent(name="payments", title="List the payments", example="Show me their payments", acts=("payments",)),
-    Intent(
-        name="invoice_status",
-        title="Say how an invoice stands",
-        example="What is the status of invoice 42?",
-        acts=("invoice_status",),
-    ),
-    Intent(
-        name="charge_status",
-        title="Say how a charge stands",
-        example="Did the charge for November go through?",
-        acts=("charge_status",),
+        "invoice_and_charge",
+        "Invoice a month and charge it",
+        "Invoice November for €480 and charge it to their card",
+        ("create", "charge"),
     ),
     Intent(
-        name="refund_status",
-        title="Say how a refund stands",
-        example="Has the refund for October arrived?",
-        acts=("refund_status",),
+        "invoice_credit_charge",
+        "Invoice a month, use credit, charge the rest",
+        "Invoice November for €480, use their €150 credit and charge the rest",
+        ("create", "apply", "charge"),
     ),
-    Intent(name="last_actions", title="Say what was last done here", example="What did you do?", acts=("last_actions",)),
-    Intent(name="create_invoice", title="Create an invoice", example="Create an invoice for November of €480", acts=("create",)),
+    Intent("apply_credit", "Use an amount of credit on an invoice", "Apply €50 of their credit to invoice 42", ("apply",)),
+    Intent("apply_all_credit", "Use all credit on an invoice", "Use all their credit on November", ("apply",)),
     Intent(
-        name="create_invoices",
-        title="Create invoices for several months",
-        example="Invoice October and November at €120 each",
-        acts=("create",),
+        "credit_then_charge",
+        "Use credit on an invoice, charge the rest",
+        "Use €50 of credit on the November invoice and charge the rest",
+        ("apply", "charge"),
     ),
+    Intent("settle_with_credit", "Pay an invoice from credit alone", "Pay the November invoice from their credit", ("settle",)),
+    Intent("deduct_credit", "Take credit off the balance", "Deduct €30 from their credit balance", ("deduct",)),
+    Intent("credit_memo", "Issue a credit memo", "Issue a credit memo of €80 for October because of the outage", ("memo",)),
+    Intent("credit_memo_in_full", "Credit a whole invoice", "Issue a credit memo for the whole October invoice", ("memo",)),
     Intent(
-        name="invoice_and_charge",
-        title="Invoice a month and charge it",
-        example="Invoice November for €480 and charge it to their card",
-        acts=("create", "charge"),
+        "credit_and_refund",
+        "Credit memo, deduct, refund",
+        "Issue a credit memo of €80 for October, take it off their balance and refund €80 to their card",
+        ("memo", "deduct", "refund"),
     ),
+    Intent("move_credit", "Move credit from one invoice to another", "Move €40 of credit from October to November", ("move",)),
+    Intent("void_invoice", "Void an invoice", "Void the November invoice", ("void",)),
     Intent(
-        name="invoice_credit_charge",
-        title="Invoice a month, use credit, charge the rest",
-        example="Invoice November for €480, use their €150 credit and charge the rest",
-        acts=("create", "apply", "charge"),
+        "void_and_reissue",
+        "Void an invoice and issue it again",
+        "Void the November invoice and reissue it at €500",
+        ("void", "reissue"),
     ),
-    Intent(
-        name="apply_credit",
-        title="Use an amount of credit on an invoice",
-        example="Apply €50 of their credit to invoice 42",
-        acts=("apply",),
-    ),
-    Intent(
-        name="apply_all_credit", title="Use all credit on an invoice", example="Use all their credit on November", acts=("apply",)
-    ),
-    Intent(
-        name="credit_then_charge",
-        title="Use credit on an invoice, charge the rest",
-        example="Use €50 of credit on the November invoice and charge the rest",
-        acts=("apply", "charge"),
-    ),
-    Intent(
-        name="settle_with_credit",
-        title="Pay an invoice from credit alone",
-        example="Pay the November invoice from their credit",
-        acts=("settle",),
-    ),
-    Intent(
-        name="deduct_credit",
-        title="Take credit off the balance",
-        example="Deduct €30 from their credit balance",
-        acts=("deduct",),
-    ),
-    Intent(
-        name="credit_memo",
-        title="Issue a credit memo",
-        example="Issue a credit memo of €80 for October because of the outage",
-        acts=("memo",),
-    ),
-    Intent(
-        name="credit_memo_in_full",
-        title="Credit a whole invoice",
-        example="Issue a credit memo for the whole October invoice",
-        acts=("memo",),
-    ),
-    Intent(
-        name="credit_and_refund",
-        title="Credit memo, deduct, refund",
-        example="Issue a credit memo of €80 for October, take it off their balance and refund €80 to their card",
-        acts=("memo", "deduct", "refund"),
-    ),
-    Intent(
-        name="move_credit",
-        title="Move credit from one invoice to another",
-        example="Move €40 of credit from October to November",
-        acts=("move",),
-    ),
-    Intent(name="void_invoice", title="Void an invoice", example="Void the November invoice", acts=("void",)),
-    Intent(
-        name="void_and_reissue",
-        title="Void an invoice and issue it again",
-        example="Void the November invoice and reissue it at €500",
-        acts=("void", "reissue"),
-    ),
-    Intent(name="charge_invoice", title="Charge an invoice", example="Charge the November invoice", acts=("charge",)),
-    Intent(name="retry_charge", title="Charge again after a refusal", example="Retry the refused charge", acts=("retry",)),
-    Intent(name="refund_payment", title="Refund a whole payment", example="Refund the October payment in full", acts=("refund",)),
-    Intent(name="refund_part", title="Refund a part of a payment", example="Refund €25 of the October payment", acts=("refund",)),
-    Intent(
-        name="ask_person",
-        title="Ask a person",
-        example="Ask a person whether the setup fee may be waived",
-        acts=("ask",),
-    ),
-    Intent(name="help", title="Say what it can do", example="What can you do?", acts=("help",)),
-    Intent(
-        name="small_talk",
-        title="Greetings, thanks, never mind",
-        example="Hello, never mind, thanks",
-        acts=("courtesy", "nothing", "courtesy"),
-    ),
+    Intent("charge_invoice", "Charge an invoice", "Charge the November invoice", ("charge",)),
+    Intent("retry_charge", "Charge again after a refusal", "Retry the refused charge", ("retry",)),
+    Intent("refund_payment", "Refund a whole payment", "Refund the October payment in full", ("refund",)),
+    Intent("refund_part", "Refund a part of a payment", "Refund €25 of the October payment", ("refund",)),
+    Intent("ask_person", "Ask a person", "Ask a person whether the setup fee may be waived", ("ask",)),
+    Intent("help", "Say what it can do", "What can you do?", ("help",)),
+    Intent("small_talk", "Greetings, thanks, never mind", "Hello, never mind, thanks", ("courtesy", "nothing", "courtesy")),
 )
