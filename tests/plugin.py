@@ -1,6 +1,8 @@
 """A pytest plugin, loaded before Django's settings: this process gets its own database and logs in as web."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -9,14 +11,15 @@ from tests import databases, servers
 
 ADMIN = servers.superuser()
 DATABASE = databases.clone(ADMIN)
-FOLDER = tempfile.TemporaryDirectory(prefix="backstop-test-")
+FOLDER = tempfile.mkdtemp(prefix="backstop-test-")
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "config.settings",
     "DATABASE_URL": databases.address(admin=ADMIN, database=DATABASE, login="web"),
     "BACKSTOP_LOGIN": "web",
     "REDIS_URL": servers.broker(),
-    "BACKSTOP_DATA": FOLDER.name,
+    "BACKSTOP_DATA": FOLDER,
     "DJANGO_SECRET_KEY": "only-for-tests",
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",  # Playwright's loop runs in the thread of the test
     "LANGGRAPH_STRICT_MSGPACK": "true",
@@ -25,6 +28,5 @@ os.environ |= {
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Drop this process's database and its folder."""
+    """Drop this process's database."""
     databases.drop(ADMIN, DATABASE)
-    FOLDER.cleanup()
