@@ -7,6 +7,7 @@ LOGINS = {
     "migrate": "owner",
     "makemigrations": "owner",
     "grant": "owner",
+    "check_invariants": "keeper",
     "story --naive": "owner",  # makes a scratch schema; the story itself is told as web
 }
 

@@ -89,6 +89,8 @@ GRANT EXECUTE ON FUNCTION public.billing_check_credit_balance() TO backstop_outb
 GRANT SELECT ON public.agent_transcript_entry, public.agent_draft, public.agent_window, public.outbox_webhook_event,
     public.checkpoints, public.checkpoint_blobs, public.checkpoint_writes TO backstop_keeper;
 GRANT SELECT (id, username, is_active) ON public.auth_user TO backstop_keeper;
+GRANT SELECT ON public.auth_group, public.auth_user_groups TO backstop_keeper;  -- who may decide
+GRANT SELECT ON public.ledger_row_change_default, public.outbox_delivery_default, public.agent_event_default TO backstop_keeper;
 GRANT EXECUTE ON FUNCTION public.ledger_make_partitions(integer) TO backstop_keeper;
 
 -- Row-level security: a conversation acts on its own customer only. `backstop.subject` is transaction-local.

@@ -210,6 +210,7 @@ BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what peopl
 BACKSTOP_OUTBOX_HANDLERS = "billing.handlers.HANDLERS"
 BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
+BACKSTOP_PROVIDER_LOG = "sandbox.comparison.compare"  # (conn, quiet=…) -> how the books agree with the provider's own log
 # Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).
 BACKSTOP_ON_SETTLED = ["escalations.settled.open_if_needed", "agent.settled.tell_conversation"]
 # Called inside the transaction that opens or decides an escalation, with keyword arguments (conn, escalation).

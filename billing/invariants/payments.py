@@ -1,0 +1,132 @@
+"""Charges and refunds: invoices, payments and refunds stand as their messages to the provider do."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from billing import money
+from ledger.invariants import Invariant
+
+REFUNDED = """
+SELECT p.id AS payment_id, p.amount_minor, p.refunded_minor, coalesce(r.total_minor, 0) AS refunds_minor
+FROM public.billing_payment p
+LEFT JOIN (SELECT payment_id, sum(amount_minor)::bigint AS total_minor FROM public.billing_refund
+           WHERE status IN ('queued', 'confirmed') GROUP BY payment_id) r ON r.payment_id = p.id
+WHERE p.refunded_minor <> coalesce(r.total_minor, 0) OR p.refunded_minor > p.amount_minor
+"""
+PAID = """
+SELECT i.id AS invoice_id, i.status, i.amount_due_minor, coalesce(p.number, 0) AS payments, p.total_minor AS paid_minor
+FROM public.billing_invoice i
+LEFT JOIN (SELECT invoice_id, count(*) AS number, sum(amount_minor)::bigint AS total_minor FROM public.billing_payment
+           GROUP BY invoice_id) p ON p.invoice_id = i.id
+WHERE CASE i.status WHEN 'paid'
+    THEN ROW(i.amount_due_minor, least(i.amount_due_minor, 1))
+        IS DISTINCT FROM ROW(coalesce(p.total_minor, 0), coalesce(p.number, 0))
+    ELSE p.number IS NOT NULL END
+"""
+STANDS = """
+SELECT i.id AS invoice_id, i.status, i.charge_attempt, coalesce(counted.number, 0) AS charges, m.id AS message_id, m.state
+FROM public.billing_invoice i
+LEFT JOIN (SELECT aggregate, count(*) AS number FROM public.outbox_message WHERE topic = 'payment.charge' GROUP BY aggregate)
+    AS counted ON counted.aggregate = 'invoice:' || i.id
+LEFT JOIN public.outbox_message m ON m.dedupe_key = 'charge:invoice:' || i.id || ':' || i.charge_attempt
+WHERE i.charge_attempt <> coalesce(counted.number, 0) OR CASE i.status
+    WHEN 'charge_queued' THEN coalesce(m.state, 'none') IN ('none', 'succeeded', 'rejected', 'cancelled')
+    WHEN 'charge_failed' THEN coalesce(m.state, 'none') <> 'rejected'
+    WHEN 'paid' THEN CASE WHEN i.amount_due_minor > 0 THEN coalesce(m.state, 'none') <> 'succeeded'
+                          ELSE coalesce(m.state, 'none') NOT IN ('none', 'rejected', 'cancelled') END
+    WHEN 'draft' THEN coalesce(m.state, 'none') NOT IN ('none', 'cancelled')
+    ELSE coalesce(m.state, 'none') NOT IN ('none', 'cancelled', 'rejected') END
+"""
+PAYMENT = """
+SELECT m.id AS message_id, p.id AS payment_id, coalesce(m.provider_id, p.provider_payment_id) AS provider_id,
+    m.amount_minor AS charged_minor, p.amount_minor AS paid_minor
+FROM (SELECT id, provider_id, (payload ->> 'invoice_id')::bigint AS invoice_id,
+          (payload ->> 'customer_id')::bigint AS customer_id, (payload ->> 'amount_minor')::bigint AS amount_minor, payload ->> 'currency' AS currency
+      FROM public.outbox_message WHERE topic = 'payment.charge' AND state = 'succeeded') m
+FULL JOIN public.billing_payment p ON p.provider_payment_id = m.provider_id
+WHERE ROW(m.invoice_id, m.customer_id, m.amount_minor, m.currency)
+    IS DISTINCT FROM ROW(p.invoice_id, p.customer_id, p.amount_minor, p.currency)
+"""
+REFUND = """
+SELECT r.id AS refund_id, r.status, m.id AS message_id, m.state, r.amount_minor, m.amount_minor AS sent_minor
+FROM public.billing_refund r
+FULL JOIN (SELECT id, state, provider_id, (payload ->> 'refund_id')::bigint AS refund_id,
+               (payload ->> 'payment_id')::bigint AS payment_id, (payload ->> 'customer_id')::bigint AS customer_id,
+               (payload ->> 'amount_minor')::bigint AS amount_minor, payload ->> 'currency' AS currency
+           FROM public.outbox_message WHERE topic = 'payment.refund') m ON m.refund_id = r.id
+WHERE ROW(m.payment_id, m.customer_id, m.amount_minor, m.currency)
+        IS DISTINCT FROM ROW(r.payment_id, r.customer_id, r.amount_minor, r.currency)
+    OR r.status <> CASE m.state WHEN 'succeeded' THEN 'confirmed' WHEN 'rejected' THEN 'refused' WHEN 'cancelled' THEN 'withdrawn'
+                                ELSE 'queued' END
+    OR (m.state = 'succeeded' AND r.provider_refund_id IS DISTINCT FROM m.provider_id)
+"""
+SETTLED = """
+SELECT m.id AS message_id, m.topic, m.state FROM public.outbox_message m
+WHERE m.topic IN ('payment.charge', 'payment.refund') AND m.state IN ('succeeded', 'rejected', 'cancelled')
+  AND NOT EXISTS (SELECT FROM public.ledger_row_change c WHERE c.message_id = m.id)
+"""
+REQUEST = """
+SELECT m.id AS message_id, m.topic, m.payload ->> 'amount_minor' AS amount_minor, m.steps #>> '{0,params,amount}' AS requested
+FROM public.outbox_message m
+WHERE m.topic IN ('payment.charge', 'payment.refund') AND (
+    ROW((m.steps #>> '{0,params,amount}')::bigint, m.steps #>> '{0,params,metadata,backstop_uid}', m.subject)
+        IS DISTINCT FROM ROW(
+            (m.payload ->> 'amount_minor')::bigint * CASE WHEN m.payload ->> 'currency' = ANY(%(padded)s) THEN 100 ELSE 1 END,
+            m.uid::text, (m.payload ->> 'customer_id')::bigint)
+    OR CASE m.topic WHEN 'payment.charge'
+        THEN ROW(m.steps #>> '{0,params,currency}', m.steps #>> '{0,params,customer}')
+            IS DISTINCT FROM ROW(lower(m.payload ->> 'currency'), m.payload ->> 'provider_customer_id')
+        ELSE m.steps #>> '{0,params,payment_intent}' IS DISTINCT FROM m.payload ->> 'provider_payment_id' END)
+"""
+
+
+def padded() -> Mapping[str, Any]:
+    """Return the currencies that the provider wants with two decimals more than they have."""
+    return {"padded": sorted(money.PADDED_BY_PROVIDER)}
+
+
+INVARIANTS = (
+    Invariant(
+        name="billing.refunds_within_payment",
+        guarantee=5,
+        says="The queued and confirmed refunds of a payment add up to what it says was refunded, and to no more than was paid.",
+        query=REFUNDED,
+    ),
+    Invariant(
+        name="billing.invoice_paid_once",
+        guarantee=5,
+        says="A paid invoice has exactly one payment, of exactly what was due (none if nothing was); any other invoice has none.",
+        query=PAID,
+    ),
+    Invariant(
+        name="billing.invoice_stands_as_its_charge",
+        guarantee=4,
+        says="An invoice's status fits the state of the message of its last charge, and it counts all its charges.",
+        query=STANDS,
+    ),
+    Invariant(
+        name="billing.payment_is_a_settled_charge",
+        guarantee=5,
+        says="Every charge that succeeded has its payment in the books, of the same amount, and every payment its charge.",
+        query=PAYMENT,
+    ),
+    Invariant(
+        name="billing.refund_stands_as_its_message",
+        guarantee=4,
+        says="Every refund has one message, of the same amount, and its status fits that message's state.",
+        query=REFUND,
+    ),
+    Invariant(
+        name="billing.settling_changed_the_books",
+        guarantee=4,
+        says="Every charge or refund that came to its end has changed the books when it did.",
+        query=SETTLED,
+    ),
+    Invariant(
+        name="billing.request_is_what_was_queued",
+        guarantee=5,
+        says="What is sent to the provider has the amount, currency, customer and payment that were queued.",
+        query=REQUEST,
+        values=padded,
+    ),
+)
