@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from escalations import lifecycle
+from ledger import links
 from tests.escalations.scenes import Scene, person
 
 Begin = Callable[..., Scene]
@@ -38,6 +39,20 @@ def test_decisions_are_listed_and_narrowed(scene: Begin, browse: Browse, web: An
     for query, wanted in expected.items():
         page = client.get(f"/decisions/{query}").content.decode()
         assert {one for one in every if f">E-{one}</a>" in page} == wanted, query
+
+
+def test_a_settled_escalation_is_told_as_the_systems_decision(scene: Begin, browse: Browse, agent: Any) -> None:
+    made = scene(name="Sample Cycles BV")
+    escalation = made.opens("infrastructure", reason="The conversation could not go on.", interrupt=None)
+    assert lifecycle.settle(agent, object=f"thread:{made.thread}", text="It went on.")
+    client = browse(person("boss", "admin"))
+    for path in (f"/escalations/{escalation}/", "/decisions/?decision=settle"):
+        page = client.get(path).content.decode()
+        assert "Settled" in page, path
+        assert "It went on." in page, path
+    assert f"/escalations/{escalation}/" in client.get("/escalations/?view=done").content.decode()
+    talk = links.conversations([made.thread])[made.thread]
+    assert "Nobody has to look any more: “It went on.”" in client.get(f"/conversations/{talk}/").content.decode()
 
 
 def test_the_decisions_cost_the_same_for_many(scene: Begin, browse: Browse, owner: Any, web: Any, reviewer: Any) -> None:

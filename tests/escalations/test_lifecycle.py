@@ -18,7 +18,7 @@ from tests import databases, plugin
 from tests.escalations.scenes import person
 
 STATES = [state.value for state in Escalation.State]
-VERBS = ["claim", "release", "decide", "expire", "resume", "finish"]
+VERBS = ["claim", "release", "decide", "expire", "settle", "resume", "finish"]
 HELD = {
     "call_index": 0, "action": "hold", "rule": "per_call", "version": 3, "measured": 600, "allowed": 500,
     "currency": "EUR", "sentence": "Too much.",
@@ -71,12 +71,13 @@ def bring_to(state: str, *, agent: Any, web: Any, user: int) -> int:
 
 
 def run(verb: str, *, escalation: int, agent: Any, web: Any, user: int) -> None:
-    thread, interrupt = row(web, escalation, "thread, interrupt_id")
+    thread, interrupt, about = row(web, escalation, "thread, interrupt_id, object")
     verbs: dict[str, Callable[[], Any]] = {
         "claim": lambda: lifecycle.claim(web, escalation=escalation, user=user),
         "release": lambda: lifecycle.release(web, escalation=escalation, user=user),
         "decide": lambda: lifecycle.decide(web, escalation=escalation, kind="answer", text="Yes.", user=user),
         "expire": lambda: lifecycle.expire(agent, escalation=escalation, text=""),
+        "settle": lambda: lifecycle.settle(agent, object=about, text="It came right."),
         "resume": lambda: lifecycle.mark_resumed(agent, interrupt_ids=[interrupt]),
         "finish": lambda: lifecycle.mark_done(agent, thread=thread),
     }
@@ -261,10 +262,10 @@ def test_nobody_approves_their_own_request_but_may_reject_it(agent: Any, web: An
 
 @pytest.mark.parametrize(("state", "asked"), [("taken", True), ("cancelled", False), ("queued", False)])
 def test_whoever_wrote_to_the_agent_does_not_approve_what_came_of_it(
-    agent: Any, web: Any, people: Any, state: str, asked: bool
+    agent: Any, web: Any, owner: Any, people: Any, state: str, asked: bool
 ) -> None:
     escalation = make(agent, kind="approval", requested_by=people["nina"])
-    web.execute(
+    owner.execute(
         "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
         " SELECT gen_random_uuid(), thread, 1, %s, 'Invoice it', %s FROM public.escalations_escalation WHERE id = %s",
         (people["priya"], state, escalation),
@@ -347,6 +348,17 @@ def test_an_expired_one_is_the_systems_decision(agent: Any, web: Any) -> None:
     lifecycle.expire(agent, escalation=escalation, text="Nobody decided for a day.")
     found = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]
     assert (found["kind"], found["decided_by"], found["name"]) == ("expire", None, "the system")
+
+
+def test_one_that_came_right_is_settled_once(agent: Any, web: Any, people: Any) -> None:
+    escalation = make(agent, kind="infrastructure", object="stuck:x", waits=False)
+    lifecycle.claim(web, escalation=escalation, user=people["nina"])
+    decision = lifecycle.settle(agent, object="stuck:x", text="It came right.")
+    assert decision
+    assert (decision.kind, decision.decided_by, decision.name) == ("settle", None, "the system")
+    assert lifecycle.settle(agent, object="stuck:x", text="Again.") is None
+    with pytest.raises(facts.AlreadyDecided, match="by the system"):
+        lifecycle.decide(web, escalation=escalation, kind="close", text="", user=people["nina"])
 
 
 def test_the_verbs_work_on_djangos_own_connection(agent: Any, web: Any, people: Any) -> None:
