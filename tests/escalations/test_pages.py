@@ -125,9 +125,13 @@ def test_rollbacks_show_every_attempt_and_both_truths(scene: Begin, browse: Brow
         "The database refused it: SQLSTATE 23514 check_violation",
         "It ran and changed 1 row; all of it was rolled back.",
         "None of its statements ran.",
+        "The credit balance is <b>€50.00</b>, so <b>€50.01</b> cannot be used.",  # said to people
         "<ins>€80.00</ins>",  # what differed between the attempts
     ):
         assert words in page, words
+    people, evidence = re.subn(r'(?s)<span class="mono">.*?</span>|<p class="told">.*?</p>', "", page)
+    assert evidence
+    assert "minor units" not in people
 
 
 def test_a_refused_payment_shows_where_it_stands(scene: Begin, browse: Browse, reviewer: Any) -> None:
