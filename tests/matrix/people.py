@@ -1,0 +1,54 @@
+"""People at an instance, over HTTP: a request that a killed web server did not answer is sent again."""
+
+import time
+from typing import Any, Self
+
+import httpx
+
+from tests.stack import Stack
+
+PATIENCE = 60.0  # seconds for a web server that is started again
+BETWEEN = 0.2
+
+
+class Person:
+    """Somebody who is logged in."""
+
+    def __init__(self, stack: Stack, role: str) -> None:
+        self._http = httpx.Client(base_url=stack.address, timeout=15)
+        name, password = stack.logins[role]
+        self._send("GET", "/login/")
+        answer = self._send("POST", "/login/", data={"username": name, "password": password})
+        assert answer.status_code == 302, f"{role} could not log in: {answer.status_code}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def begin(self, customer: int) -> int:
+        """Begin a conversation about a customer and return its number."""
+        answer = self._send("POST", "/api/conversations/", json={"subject": customer})
+        assert answer.status_code == 201, answer.text
+        return int(answer.json()["id"])
+
+    def say(self, conversation: int, text: str, *, message: str) -> None:
+        """Send a message under an id of ours: said again, it is the same message."""
+        answer = self._send("POST", f"/api/conversations/{conversation}/messages/", json={"id": message, "text": text})
+        assert answer.status_code in (200, 201), answer.text
+
+    def approve(self, escalation: int) -> None:
+        """Approve what was proposed first; a decision that was taken but not answered is found taken."""
+        answer = self._send("POST", f"/escalations/{escalation}/decide/", data={"kind": "approve", "revision": 0})
+        assert answer.status_code in (302, 409), f"{answer.status_code} for the approval of {escalation}"
+
+    def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._http.request(method, path, headers={"X-CSRFToken": self._http.cookies.get("csrftoken", "")}, **more)
+            except httpx.TransportError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(BETWEEN)

@@ -1,0 +1,96 @@
+"""The conversations that the cases are about: who says what about which month, and the next thing that is said."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+from uuid import UUID, uuid4
+
+from tests.matrix.cases import Way
+from tests.matrix.people import Person
+from tests.stack import Stack
+from tests.waiting import until
+
+# Customers of the demonstration whose cards work, what their currency is written with, and an invoice that they paid.
+CUSTOMERS = ((1, "€"), (2, "£"), (3, "€"))
+TEXT = (
+    "Issue a credit memo of {sign}0.10 for October because of the outage."
+    " Invoice {month} for {sign}{amount}, use {sign}0.10 of their credit and charge the rest."
+)
+TOOLS = ("IssueCreditMemo", "CreateInvoice", "ApplyCredit", "QueueCharge")  # one batch
+CREDIT = 10  # minor units
+SMALL, LARGE = 1250, 600_000  # minor units: run at once, held for a person
+FIRST_YEAR = 2031
+LONG = 90  # seconds
+WAITS = """
+SELECT e.id FROM public.escalations_escalation e JOIN public.agent_thread t USING (thread)
+WHERE thread = %s AND e.kind = 'approval' AND e.state IN ('open', 'claimed') AND t.state = 'waiting'
+"""
+
+
+@dataclass(kw_only=True)
+class Talk:
+    """One conversation about one month of one customer."""
+
+    way: Way
+    number: int
+    thread: UUID
+    customer: int
+    month: date
+    text: str
+    amount: int  # minor units that are charged
+    message: str = field(default_factory=lambda: str(uuid4()))
+
+
+class Desk:
+    """The people of an instance and its books: begins conversations and says what comes next in them."""
+
+    def __init__(self, stack: Stack, support: Person, reviewer: Person) -> None:
+        self.support, self.reviewer = support, reviewer
+        self.books = stack.connect("superuser")
+        self._begun = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.books.close()
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """Return what the books say."""
+        return self.books.execute(query, values).fetchall()
+
+    def begin(self, way: Way) -> Talk:
+        """Begin a conversation; one that is to be approved is brought to its question later."""
+        customer, sign = CUSTOMERS[self._begun % len(CUSTOMERS)]
+        month = date(FIRST_YEAR + self._begun // 12, 1 + self._begun % 12, 1)
+        total = (SMALL if way == "said" else LARGE) + self._begun
+        self._begun += 1
+        number = self.support.begin(customer)
+        ((thread,),) = self.rows("SELECT thread FROM public.agent_conversation WHERE id = %s", number)
+        text = TEXT.format(sign=sign, month=month.strftime("%B %Y"), amount=f"{total / 100:.2f}")
+        return Talk(way=way, number=number, thread=thread, customer=customer, month=month, text=text, amount=total - CREDIT)
+
+    def say(self, talk: Talk) -> None:
+        """Send the one message of a conversation."""
+        self.support.say(talk.number, talk.text, message=talk.message)
+
+    def question(self, talk: Talk) -> int | None:
+        """Return the escalation that a conversation waits for."""
+        found = self.rows(WAITS, talk.thread)
+        return found[0][0] if found else None
+
+    def until_asked(self, talk: Talk) -> int:
+        """Wait until the conversation waits for a person."""
+        found = until(lambda: self.question(talk), seconds=LONG, what="a question")
+        assert found is not None
+        return found
+
+    def go_on(self, talk: Talk) -> None:
+        """Do what brings a conversation to the points of its way."""
+        if talk.way == "approved":
+            self.reviewer.approve(self.until_asked(talk))
+        else:
+            self.say(talk)
+
+
+def open_desk(stack: Stack) -> Desk:
+    """Log a staff member and a reviewer in."""
+    return Desk(stack, Person(stack, "support"), Person(stack, "reviewer"))
