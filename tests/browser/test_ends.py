@@ -12,9 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_chat import begin, say
-from tests.stack import Stack, browser, complaints, login, new_page, page, stack, stack_connect
+from tests.stack import Stack
 
-__all__ = ["browser", "complaints", "login", "new_page", "page", "stack", "stack_connect"]
 Login = Callable[[Page, str], None]
 Connect = Callable[[str], "psycopg.Connection[Any]"]
 Provider = Callable[..., Any]
