@@ -1,0 +1,1 @@
+"""Databases, brokers and networks that fail under the agent and the outbox."""
