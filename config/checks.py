@@ -7,6 +7,8 @@ import psycopg
 from django.conf import settings
 from django.core import checks
 
+from config import logins
+
 OLDEST = 16
 
 
@@ -40,7 +42,16 @@ def faults(conn: "psycopg.Connection[Any]") -> list[checks.CheckMessage]:
     name, *powers = found or ("unknown", True, True, True)
     words = [word for word, has in zip(("a superuser", "BYPASSRLS", "the owner"), powers, strict=True) if has]
     sentence = f"The database login {name} is {' and '.join(words)}: give this process the login backstop_{settings.LOGIN}."
-    return [checks.Error(sentence, id="config.E003")] if words else []
+    return [checks.Error(sentence, id="config.E003")] if words else _unlimited(conn)
+
+
+def _unlimited(conn: "psycopg.Connection[Any]") -> list[checks.CheckMessage]:
+    """Warn when a process that stops could keep what it has locked for ever (config/logins.py)."""
+    limit = conn.execute("SELECT pg_catalog.current_setting('idle_in_transaction_session_timeout')").fetchone()
+    if settings.LOGIN not in logins.LIMITS or limit != ("0",):
+        return []
+    sentence = f"Transactions of the login {logins.role(settings.LOGIN)} have no time limit: run manage.py make_logins again."
+    return [checks.Warning(sentence, id="config.W001")]
 
 
 def stop_unless_safe() -> None:

@@ -7,6 +7,9 @@ from psycopg import Connection, sql
 
 NAMES = ("owner", "web", "agent", "outbox", "keeper")
 GRANTS = Path(__file__).with_name("logins.sql")
+# How long a process may keep a transaction open: idle, or at all. One that stops (a frozen machine, a debugger) keeps what
+# it has locked until then; without a limit nobody could take its work over. The owner migrates, the keeper reads for long.
+LIMITS = {"agent": ("10s", "10s"), "outbox": ("10s", "20s"), "web": ("10s", "60s")}
 
 
 def role(login: str) -> str:
@@ -21,6 +24,16 @@ def make_roles(conn: Connection[Any], *, passwords: dict[str, str]) -> None:
         # Only a superuser may name the powers of a role that exists; config/checks.py refuses a login that has any.
         verb = "ALTER ROLE {}" if known else "CREATE ROLE {} NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOBYPASSRLS"
         conn.execute(sql.SQL(verb + " LOGIN PASSWORD {}").format(sql.Identifier(role(login)), sql.Literal(passwords[login])))
+        _limit(conn, login)
+
+
+def _limit(conn: Connection[Any], login: str) -> None:
+    """Limit the login's transactions; before PostgreSQL 17 only those that are idle between two statements."""
+    names = ("idle_in_transaction_session_timeout", "transaction_timeout")
+    for name, limit in zip(names, LIMITS.get(login, ()), strict=False):
+        if name != "transaction_timeout" or conn.info.server_version >= 170000:
+            statement = sql.SQL("ALTER ROLE {} SET {} = {}")
+            conn.execute(statement.format(sql.Identifier(role(login)), sql.Identifier(name), sql.Literal(limit)))
 
 
 def make_database(conn: Connection[Any], *, name: str, template: str | None = None) -> None:
