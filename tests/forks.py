@@ -7,6 +7,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
@@ -19,19 +20,19 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(list(LIBRARIES))
 
 
-def start(main: Callable[..., Any], *arguments: Any, env: Mapping[str, str]) -> BaseProcess:
-    """Start a process that sets Django up and calls `main`, a function of a module; what it prints goes nowhere."""
-    process = PROCESSES.Process(target=_begin, args=(main, arguments, dict(env)), daemon=True)
+def start(main: Callable[..., Any], *arguments: Any, env: Mapping[str, str], log: Path | None = None) -> BaseProcess:
+    """Start a process that sets Django up and calls `main`, a function of a module; what it prints goes to `log`, or nowhere."""
+    process = PROCESSES.Process(target=_begin, args=(main, arguments, dict(env), log), daemon=True)
     process.start()
     return process
 
 
-def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, str]) -> None:
+def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, str], log: Path | None) -> None:
     os.environ.clear()
     os.environ.update(env)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    printed = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
-        os.dup2(nowhere, stream)
+        os.dup2(printed, stream)
     import django
 
     django.setup()

@@ -1,6 +1,6 @@
 """An agent worker in a process of its own that is killed at a chosen point: before or after the n-th call of a function.
 
-A point is `agent.batch:run_batch:after:1`, or `never`.
+A point is `agent.batch:run_batch:after:1`, or `never`. With another signal it is stopped there, say, and can go on.
 """
 
 import os
@@ -24,26 +24,26 @@ def run(thread: UUID, *script: Any, point: str = "never") -> int | None:
     return worker.exitcode
 
 
-def die_at(point: str) -> None:
-    """Make this process kill itself at the point."""
+def die_at(point: str, *, by: int = signal.SIGKILL) -> None:
+    """Make this process send itself the signal at the point."""
     module, path, when, number = point.split(":")
     target: Any = import_module(module)
     *owners, name = path.split(".")
     for owner in owners:
         target = getattr(target, owner)
-    setattr(target, name, _deadly(getattr(target, name), when=when, left=int(number)))
+    setattr(target, name, _deadly(getattr(target, name), when=when, left=int(number), by=by))
 
 
-def _deadly(function: Callable[..., Any], *, when: str, left: int) -> Callable[..., Any]:
+def _deadly(function: Callable[..., Any], *, when: str, left: int, by: int) -> Callable[..., Any]:
     @wraps(function)
     def deadly(*args: Any, **kwargs: Any) -> Any:
         nonlocal left
         left -= 1
         if left == 0 and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
         found = function(*args, **kwargs)
         if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
         return found
 
     return deadly

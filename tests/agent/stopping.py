@@ -1,0 +1,70 @@
+"""Agent workers that stop themselves at a fault point, in a call of the model, or around one of our functions."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tests.agent import crashing
+from tests.agent.scripts import Scripted
+from tests.zombies import Zombie
+
+
+@contextmanager
+def worker(
+    thread: UUID, *script: Any, fault: str = "", point: str = "never", behind: float = 0, log: Path, **more: str
+) -> Iterator[Zombie]:
+    """Drive the thread once in a process whose clock is `behind` by some seconds; kill it in the end, stopped or not."""
+    from tests import databases, forks, plugin  # a database of its own, which the process must not make again
+
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "BACKSTOP_FAULT": fault, **more}
+    process = forks.start(main, thread, script, point, behind, env=environment, log=log)
+    try:
+        yield Zombie(process=process, log=log)
+    finally:
+        process.kill()
+        process.join(10)
+
+
+def main(thread: UUID, script: tuple[Any, ...], point: str, behind: float) -> None:
+    """Drive the thread once, and log how that ended."""
+    import structlog
+
+    from agent import driver
+    from tests.agent import scripts
+
+    if behind:
+        go_back(behind)
+    if point != "never":
+        crashing.die_at(point, by=signal.SIGSTOP)
+    ended = driver.drive(thread, model=scripts.model(*script))
+    structlog.get_logger().info("tests.worker.ended", outcome=ended)
+
+
+def go_back(seconds: float) -> None:
+    """Let this process's clock be behind: what Python reads of it, which all ids of checkpoints are made from."""
+    import time
+
+    real, real_ns = time.time, time.time_ns
+    time.time = lambda: real() - seconds
+    time.time_ns = lambda: real_ns() - int(seconds * 1e9)
+
+
+def stops(*script: Any) -> Any:
+    """Return a reply of a model that stops its process before it answers; it can be sent to another process."""
+    return Stopping(script)
+
+
+class Stopping:
+    """A reply that comes after the process was stopped and went on."""
+
+    def __init__(self, script: tuple[Any, ...]) -> None:
+        self.script = script
+
+    def __call__(self, messages: Any) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return Scripted(script=list(self.script))._reply(messages)
