@@ -115,7 +115,8 @@ class Armed:
 
     def strike(self, fault: Fault) -> None:
         """Do what the fault says to this process; only `sleep` comes back, and `stop` when somebody lets it go on."""
-        log.warning("ledger.fault.injected", point=fault.point, occurrence=fault.occurrence, action=fault.action)
+        named = {"point": fault.point, "occurrence": fault.occurrence, "action": fault.action, "thread": fault.thread}
+        log.warning("ledger.fault.injected", **named)
         sys.stderr.flush()
         if fault.action == "raise":
             raise Injected(fault.point)
