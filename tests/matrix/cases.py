@@ -80,10 +80,13 @@ class Case:
             return "web"
         return "outbox" if self.point.startswith(OUTBOX) else "agent"
 
+    def whose(self, thread: str) -> str:
+        """Return the thread whose comings by count, or nothing if they all do."""
+        return "" if self.point.startswith(THREADLESS) else thread
+
     def fault(self, thread: str) -> str:
         """Return what the process is armed with."""
-        whose = "" if self.point.startswith(THREADLESS) else f":{thread}"
-        kill = f"{self.point}:{self.occurrence}:kill{whose}"
+        kill = ":".join(part for part in (self.point, str(self.occurrence), "kill", self.whose(thread)) if part)
         return f"{self.asleep}:sleep:{thread},{kill}" if self.asleep else kill
 
 

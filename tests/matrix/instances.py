@@ -19,12 +19,9 @@ NEVER = "send.settled:1000000:kill"  # armed with it, a process logs where it co
 ENVIRONMENT = {"BACKSTOP_FAULT": NEVER, "BACKSTOP_OFFLINE_TOKEN_MS": "0"}
 
 
-def kill_armed(stack: Stack, part: str, *, fault: str) -> None:
-    """Kill a part that is not armed yet; it starts again with the fault."""
-    injections.arm(stack.data, part=part, fault=fault)
-    before = pid(stack, part)
-    os.kill(before, signal.SIGKILL)
-    until_ready(stack, part, after=before)
+def kill(stack: Stack, part: str) -> None:
+    """Kill a part as a person would; the supervisor starts it again."""
+    os.kill(pid(stack, part), signal.SIGKILL)
 
 
 def pid(stack: Stack, part: str) -> int:
@@ -32,9 +29,14 @@ def pid(stack: Stack, part: str) -> int:
     return Record.of(stack.data).children[part].pid
 
 
-def until_ready(stack: Stack, part: str, *, after: int) -> None:
-    """Wait until another process than `after` does the part's work."""
-    until(lambda: pid(stack, part) != after and _works(stack, part), seconds=LONG, what=f"another {part}")
+def starts(stack: Stack, part: str) -> int:
+    """Return how often the part was started again."""
+    return Record.of(stack.data).restarts.get(part, 0)
+
+
+def until_ready(stack: Stack, part: str, *, start: int) -> None:
+    """Wait until the start of this number, or a later one, does the part's work."""
+    until(lambda: starts(stack, part) >= start and _works(stack, part), seconds=LONG, what=f"start {start} of {part}")
 
 
 def _works(stack: Stack, part: str) -> bool:

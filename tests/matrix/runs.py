@@ -96,35 +96,44 @@ class _Run:
             self.desk.until_asked(talk)
 
     def _lane(self, part: str, results: list[Result]) -> None:
-        """Strike one case of a part after the other."""
-        faults = [result.case.fault(str(result.talk.thread)) for result in results]
-        instances.kill_armed(self.stack, part, fault=faults[0])
-        for result, following in zip(results, [*faults[1:], ""], strict=True):
-            before = instances.pid(self.stack, part)
-            if following:
-                injections.arm(self.stack.data, part=part, fault=following)
-            with self.striking:
-                began = time.monotonic()
-                result.killed = self._strike(result)
-                result.seconds = time.monotonic() - began
-            if result.killed:
-                instances.until_ready(self.stack, part, after=before)
-            else:
-                result.complaints.append(f"it was not killed within {STRIKE} s")
-                instances.kill_armed(self.stack, part, fault=following)
+        """Strike one case of a part after the other: the kill of one is the start that is armed for the next.
 
-    def _strike(self, result: Result) -> bool:
-        log, case = Log(self.stack, result.case.part), result.case
-        self.desk.go_on(result.talk)
+        An event of the provider belongs to no thread: one that is delivered again may strike before anything is said.
+        """
+        first = instances.starts(self.stack, part) + 1
+        log = self._arm(results[0])
+        instances.kill(self.stack, part)
+        for number, result in enumerate(results):
+            until(lambda number=number: instances.starts(self.stack, part) >= first + number, seconds=STRIKE, what="a start")
+            following = self._arm(results[number + 1]) if result is not results[-1] else log
+            instances.until_ready(self.stack, part, start=first + number)
+            with self.striking:
+                self._strike(result, log)
+            log = following
+        instances.until_ready(self.stack, part, start=first + len(results))
+
+    def _arm(self, result: Result) -> Log:
+        """Arm the next start of a part, and return its log from here on."""
+        fault = result.case.fault(str(result.talk.thread))
+        injections.arm(self.stack.data, part=result.case.part, fault=fault)
+        return Log(self.stack, result.case.part)
+
+    def _strike(self, result: Result, log: Log) -> None:
+        """Do what brings the conversation to its point and wait for the kill there."""
+        began, case = time.monotonic(), result.case
+        kill = (case.point, case.occurrence, "kill", case.whose(str(result.talk.thread)))
 
         def struck() -> bool:
             lines = log.events("ledger.fault.injected")
-            return (case.point, case.occurrence, "kill") in [(x["point"], x["occurrence"], x["action"]) for x in lines]
+            return kill in [(line["point"], line["occurrence"], line["action"], line["thread"]) for line in lines]
 
+        self.desk.go_on(result.talk)
         try:
-            return until(struck, seconds=STRIKE)
+            result.killed = until(struck, seconds=STRIKE)
         except AssertionError:
-            return False
+            result.complaints.append(f"it was not killed within {STRIKE} s")
+            instances.kill(self.stack, case.part)
+        result.seconds = time.monotonic() - began
 
     def _heal(self, talks: list[Talk]) -> list[str]:
         """Answer what is asked, and wait until everything has ended or stands still; return what has not ended."""

@@ -11,7 +11,7 @@ from tests.stack import Stack
 from tests.waiting import until
 
 # Customers of the demonstration whose cards work, what their currency is written with, and an invoice that they paid.
-CUSTOMERS = ((1, "€"), (2, "£"), (3, "€"))
+CUSTOMERS = ((1, "€"), (2, "£"))
 TEXT = (
     "Issue a credit memo of {sign}0.10 for October because of the outage."
     " Invoice {month} for {sign}{amount}, use {sign}0.10 of their credit and charge the rest."
