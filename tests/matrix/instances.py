@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from sandbox.supervisor import environments, injections
+from sandbox.supervisor import environments
 from sandbox.supervisor.records import Record
 from tests.stack import Stack
 from tests.waiting import until
