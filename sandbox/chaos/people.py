@@ -1,0 +1,126 @@
+"""People at an instance, over HTTP: what a broken server did not answer is sent again, under the same id."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import requests
+
+from sandbox.chaos.places import Place
+
+TIMEOUT = (3, 15)  # seconds: to connect, to answer
+BETWEEN = 0.3
+PATIENCE = 90.0  # seconds without any answer, far above what any part takes to come back
+OPEN = re.compile(r'href="/escalations/(\d+)/"')
+BUTTON = re.compile(r'name="kind" value="(\w+)"(?P<more>[^>]*)>')
+REVISION = re.compile(r'name="revision" value="(\d+)"')
+
+
+class Unanswered(Exception):
+    """The web server gave no answer for `PATIENCE` seconds."""
+
+
+@dataclass(kw_only=True)
+class Promises:
+    """What the server told people that it has: it must be there afterwards. And what it should never have answered."""
+
+    messages: dict[UUID, int] = field(default_factory=dict)  # id → conversation
+    decisions: set[int] = field(default_factory=set)  # escalations
+    conversations: set[int] = field(default_factory=set)
+    odd: list[str] = field(default_factory=list)
+
+
+class Person:
+    """Somebody who is logged in."""
+
+    def __init__(self, place: Place, role: str, *, promises: Promises) -> None:
+        self._place, self._role, self.promises = place, role, promises
+        self._http = requests.Session()
+        self._http.trust_env = False
+
+    def log_in(self) -> None:
+        """Log in."""
+        self._send("GET", "/login/")
+        name, password = self._place.login(self._role)
+        answer = self._send("POST", "/login/", data={"username": name, "password": password})
+        self._expect(answer, 302)
+
+    def again(self) -> "Person":
+        """Return the same person at another window, logged in there too."""
+        person = Person(self._place, self._role, promises=self.promises)
+        person._http.cookies.update(self._http.cookies)
+        return person
+
+    def begin(self, customer: int) -> int | None:
+        """Begin a conversation about a customer and return its number; None if that was refused."""
+        answer = self._send("POST", "/api/conversations/", json={"subject": customer})
+        if not self._expect(answer, 201):
+            return None
+        number = int(answer.json()["id"])
+        self.promises.conversations.add(number)
+        return number
+
+    def say(self, conversation: int, text: str, *, twice: bool = False) -> None:
+        """Send a message; a full queue refuses it."""
+        message = uuid4()
+        for _ in range(1 + twice):
+            path = f"/api/conversations/{conversation}/messages/"
+            answer = self._send("POST", path, json={"id": str(message), "text": text})
+            if self._expect(answer, 200, 201, 409) and answer.status_code != 409:
+                self.promises.messages[message] = conversation
+
+    def press(self, conversation: int, button: str) -> None:
+        """Press Stop or Resume; it may come too late."""
+        self._expect(self._send("POST", f"/api/conversations/{conversation}/{button}/"), 204, 409)
+
+    def busy(self, conversation: int) -> bool:
+        """Say whether the agent works in the conversation or has something to do there."""
+        answer = self._send("GET", f"/api/conversations/{conversation}/")
+        return self._expect(answer, 200) and bool(answer.json()["standing"]["busy"])
+
+    def undecided(self) -> list[int]:
+        """Return the first escalations of the inbox."""
+        return sorted({int(number) for number in OPEN.findall(self._send("GET", "/escalations/").text)})
+
+    def decide(self, escalation: int, *, choose: Callable[[list[str]], str]) -> None:
+        """Take one of the decisions that its page offers; somebody else, or the system, may have been faster."""
+        page = self._send("GET", f"/escalations/{escalation}/")
+        offered = sorted({found[1] for found in BUTTON.finditer(page.text) if "disabled" not in found["more"]})
+        if not self._expect(page, 200) or not offered:
+            return
+        revision = REVISION.search(page.text)
+        given = {
+            "kind": choose(offered),
+            "text": "Leave it as it is.",
+            "reason": "other",
+            "revision": revision[1] if revision else "0",
+        }
+        answer = self._send("POST", f"/escalations/{escalation}/decide/", data=given)
+        if self._expect(answer, 302, 409) and answer.status_code == 302:
+            self.promises.decisions.add(escalation)
+
+    def _expect(self, answer: requests.Response, *known: int) -> bool:
+        """Say whether the answer is one of these; note any other."""
+        if answer.status_code in known and "/login/" not in answer.headers.get("Location", ""):
+            return True
+        request = answer.request
+        self.promises.odd.append(f"{request.method} {request.path_url}: {answer.status_code} {answer.text[:200]!r}")
+        return False
+
+    def _send(self, method: str, path: str, **more: Any) -> requests.Response:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            token = {"X-CSRFToken": self._http.cookies.get("csrftoken") or ""}
+            try:
+                address = self._place.address + path
+                answer = self._http.request(method, address, headers=token, timeout=TIMEOUT, allow_redirects=False, **more)
+                if answer.status_code < 500:
+                    return answer
+            except requests.RequestException:
+                self._http.close()  # a connection that broke is not used again
+            if time.monotonic() > deadline:
+                raise Unanswered(f"{method} {path} got no answer for {PATIENCE:.0f} s.")
+            time.sleep(BETWEEN)
