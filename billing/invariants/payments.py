@@ -41,7 +41,8 @@ PAYMENT = """
 SELECT m.id AS message_id, p.id AS payment_id, coalesce(m.provider_id, p.provider_payment_id) AS provider_id,
     m.amount_minor AS charged_minor, p.amount_minor AS paid_minor
 FROM (SELECT id, provider_id, (payload ->> 'invoice_id')::bigint AS invoice_id,
-          (payload ->> 'customer_id')::bigint AS customer_id, (payload ->> 'amount_minor')::bigint AS amount_minor, payload ->> 'currency' AS currency
+          (payload ->> 'customer_id')::bigint AS customer_id, (payload ->> 'amount_minor')::bigint AS amount_minor,
+          payload ->> 'currency' AS currency
       FROM public.outbox_message WHERE topic = 'payment.charge' AND state = 'succeeded') m
 FULL JOIN public.billing_payment p ON p.provider_payment_id = m.provider_id
 WHERE ROW(m.invoice_id, m.customer_id, m.amount_minor, m.currency)

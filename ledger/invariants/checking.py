@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
+from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
 from ledger.invariants.declaring import Invariant, Row, Violation, every
@@ -58,9 +59,11 @@ def examine(conn: Connection[Any], *, quiet: bool = False) -> list[Finding]:
 
 @contextmanager
 def snapshot(conn: Connection[Any]) -> Iterator[None]:
-    """Open a transaction in which every query sees the same moment and none can write."""
+    """Open a transaction in which every query sees the same moment and none can write; an open one stays as it is."""
+    begins = conn.info.transaction_status is TransactionStatus.IDLE
     with conn.transaction():
-        conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        if begins:
+            conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         for name, value in SETTINGS.items():
             conn.execute("SELECT set_config(%s, %s, true)", (name, value))
         yield
