@@ -1,14 +1,13 @@
 """An instance whose parts are armed and killed: which process does a part's work, and what its log says."""
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from sandbox.servers import identities
 from sandbox.supervisor import environments
 from sandbox.supervisor.records import Record
 from tests.stack import Stack
@@ -21,32 +20,40 @@ ENVIRONMENT = {"BACKSTOP_FAULT": NEVER, "BACKSTOP_OFFLINE_TOKEN_MS": "0"}
 
 def kill(stack: Stack, part: str) -> None:
     """Kill a part as a person would; the supervisor starts it again."""
-    os.kill(pid(stack, part), signal.SIGKILL)
+    process = identities.living(Record.of(stack.data).children[part])
+    if process:
+        process.kill()
 
 
-def pid(stack: Stack, part: str) -> int:
-    """Return the process that the supervisor keeps for the part, whether it works yet or not."""
-    return Record.of(stack.data).children[part].pid
+def until_armed(stack: Stack, part: str) -> None:
+    """Wait until a process works that has taken the fault; one that started before it was armed is killed."""
+    until_works(stack, part)
+    if _is_armed_later(stack, part):
+        kill(stack, part)
+    until(lambda: not _is_armed_later(stack, part), seconds=LONG, what=f"the start of {part}")
+    until_works(stack, part)
 
 
-def starts(stack: Stack, part: str) -> int:
-    """Return how often the part was started again."""
-    return Record.of(stack.data).restarts.get(part, 0)
+def until_works(stack: Stack, part: str) -> None:
+    """Wait until the part works."""
+    until(lambda: _works(stack, part), seconds=LONG, what=f"{part}")
 
 
-def until_ready(stack: Stack, part: str, *, start: int) -> None:
-    """Wait until the start of this number, or a later one, does the part's work."""
-    until(lambda: starts(stack, part) >= start and _works(stack, part), seconds=LONG, what=f"start {start} of {part}")
+def _is_armed_later(stack: Stack, part: str) -> bool:
+    return (stack.data / "run" / f"fault-{part}").exists()
 
 
 def _works(stack: Stack, part: str) -> bool:
-    if part == "web":
-        try:
-            return httpx.get(f"{stack.address}/healthz", timeout=5).status_code == 200
-        except httpx.TransportError:
-            return False
-    file = environments.ready_file(stack.data, part)
-    return file.exists() and file.read_text() == str(pid(stack, part))
+    process = identities.living(Record.of(stack.data).children[part])
+    if process is None:
+        return False
+    if part != "web":
+        file = environments.ready_file(stack.data, part)
+        return file.exists() and file.read_text() == str(process.pid)
+    try:
+        return httpx.get(f"{stack.address}/healthz", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 class Log:

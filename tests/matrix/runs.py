@@ -100,17 +100,14 @@ class _Run:
 
         An event of the provider belongs to no thread: one that is delivered again may strike before anything is said.
         """
-        first = instances.starts(self.stack, part) + 1
         log = self._arm(results[0])
-        instances.kill(self.stack, part)
         for number, result in enumerate(results):
-            until(lambda number=number: instances.starts(self.stack, part) >= first + number, seconds=STRIKE, what="a start")
+            instances.until_armed(self.stack, part)
             following = self._arm(results[number + 1]) if result is not results[-1] else log
-            instances.until_ready(self.stack, part, start=first + number)
             with self.striking:
                 self._strike(result, log)
             log = following
-        instances.until_ready(self.stack, part, start=first + len(results))
+        instances.until_works(self.stack, part)
 
     def _arm(self, result: Result) -> Log:
         """Arm the next start of a part, and return its log from here on."""
