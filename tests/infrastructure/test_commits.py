@@ -1,5 +1,7 @@
 """A connection that is lost around a COMMIT: what was not committed is done once, what was committed is found."""
 
+import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,11 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from psycopg_pool import ConnectionPool
 
 from agent.batch import Batch, run_batch
 from agent.failures import Infrastructure
 from agent.leases import LeaseLost
+from ledger import connections
 from outbox import leases
 from tests import databases, plugin
 from tests import proxy as proxies
@@ -110,6 +114,18 @@ def test_a_batch_whose_commit_is_never_answered_keeps_nobody_waiting(
     worker.join(10)
     assert [type(error) for error in ended] in ([Infrastructure], [LeaseLost])
     assert applied(desk) == ONCE
+
+
+def test_a_network_that_drops_everything_is_noticed_before_a_lease_runs_out(through: Through) -> None:
+    proxy, _ = through("agent")
+    with psycopg.connect(proxy.address, **connections.arguments()) as conn, socket.socket(fileno=os.dup(conn.fileno())) as end:
+        unanswered = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) / 1000
+        idle, every, most = (
+            end.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+    assert 0 < unanswered < settings.LEASE_SECONDS
+    assert idle + every * most < settings.LEASE_SECONDS
 
 
 def _failing(pool: "ConnectionPool[Connection]", batch: Batch, ended: list[BaseException]) -> None:
