@@ -37,8 +37,8 @@ def run(place: Place, plan: Plan, *, patience: float, say: Callable[[str], None]
         finally:
             injuries.lift()
             crowd.leave()
-    report.faults, report.missed, report.kills = injuries.done, injuries.missed, injuries.kills
-    report.struck, report.figures = logs.struck(), reports.figures(place, since=since)
+    report.faults, report.missed, report.kills = dict(injuries.done), dict(injuries.missed), dict(injuries.kills)
+    report.struck, report.figures = dict(logs.struck()), reports.figures(place, since=since)
     say("Checking.")
     report.violations = verdicts.found(place, crowd.promises)
     return report
