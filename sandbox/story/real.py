@@ -2,19 +2,15 @@
 
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
-import psycopg
 from django.contrib.auth.models import User
-from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from agent import conversations, feeds, messages
 from agent.models import Conversation, StaffMessage, Thread
 from billing.models import Payment, Refund
+from ledger import connections
 from ledger.models import Execution, RowChange
 from ledger.roles import SUPPORT
 from outbox import bell
@@ -39,11 +35,21 @@ def begin(user: User | None = None) -> Conversation:
         missing = "no customer with a payment of €80.00 or more to refund" if user else "nobody with the role support"
         raise CannotTell(f"There is {missing}. Start an instance with its demo data: manage.py up.")
     conversation = conversations.create(subject=payment.customer_id, user=user)
-    text = script.message(payment.invoice.billing_period, today=timezone.localdate())
-    with _psycopg() as conn:
+    text = _message(payment)
+    with connections.writing() as conn:
         messages.send(conn, thread=conversation.thread, message=uuid.uuid4(), author=user.pk, text=text)
     bell.ring("agent.drive", str(conversation.thread))
     return conversation
+
+
+def planned() -> str:
+    """Return the message that `begin` would send now; a past month stands in where nobody has paid enough."""
+    payment = _payment()
+    return _message(payment) if payment else f"{script.BEGINNING}October{script.ENDING}"
+
+
+def _message(payment: Payment) -> str:
+    return script.message(payment.invoice.billing_period, today=timezone.localdate())
 
 
 def finish(conversation: Conversation, *, seconds: float) -> Telling:
@@ -128,11 +134,3 @@ def _first_request(items: list[feeds.Item]) -> list[feeds.Item]:
     """Return what happened up to the next thing that staff asked for."""
     asked = [index for index, item in enumerate(items) if item.kind == "staff"]
     return [item for item in (items[: asked[1]] if len(asked) > 1 else items) if item.kind != "day"]
-
-
-@contextmanager
-def _psycopg() -> "Iterator[psycopg.Connection[Any]]":
-    """Give Django's own connection in a transaction."""
-    with transaction.atomic():
-        connection.ensure_connection()
-        yield connection.connection

@@ -30,7 +30,7 @@ def story(request: HttpRequest) -> HttpResponse:
         "ended": ended,
         "waits": conversation is not None and real.waits(conversation),
         "rows": _rows(naive, ours if ended else None),
-        "message": f"{script.BEGINNING}October{script.ENDING}",
+        "message": ours.message if ours else real.planned(),
         "can_tell": user_can_talk(request.user),
         "can_see_evidence": user_can_read_trail(request.user),
     }
