@@ -7,7 +7,7 @@ PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
 PRODUCTION := BACKSTOP_ENV=production DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 	ALLOWED_HOSTS=backstop.example DATABASE_URL=postgresql://backstop_web@/backstop REDIS_URL=redis://127.0.0.1:6379/0
 
-.PHONY: up install test lint format
+.PHONY: up install test lint format matrix chaos
 
 # Start everything on embedded defaults; Ctrl-C stops it. ARGS="--port 9000 --data DIR" says otherwise.
 up: install
@@ -30,6 +30,15 @@ install: .venv/made
 test: install
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
+
+# Every fault point, every time that a conversation comes by it: the process is killed there, then all must end as if it had not.
+# About fifteen minutes. ARGS="--point batch." says which points.
+matrix: install
+	@$(BIN)/python -m tests.matrix $(ARGS)
+
+# Two minutes of random faults on an instance of its own, then a look at every row. ARGS="--seed 7" says otherwise.
+chaos: install
+	@$(BIN)/python manage.py chaos --seconds 120 $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .
