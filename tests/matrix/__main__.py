@@ -47,7 +47,6 @@ def told(report: Report) -> list[str]:
     kills = sum(result.killed for result in report.results)
     again = sum(result.again for result in report.results)
     took = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in report.seconds.items())
-    lines += [f"{result.case}: {result.seconds:.1f} s" for result in report.results]
     lines += [f"{kills} kills ({again} conversations were hit again while they healed); {took}."]
     lines += ["check_invariants: " + (report.invariants.stdout + report.invariants.stderr).strip()]
     return lines

@@ -76,7 +76,7 @@ def _messages(desk: Desk, talk: Talk) -> Iterator[str]:
         yield f"{len(calls)} calls and {answers.total()} answers"
     if any(isinstance(message, ToolMessage) and message.status != "success" for message in found):
         yield "an answer says that a call was not applied"
-    if [message.id for message in found if message.type == "human"] != [talk.message]:
+    if [message.id for message in found if message.type == "human"] != [f"staff:{talk.message}"]:
         yield "the staff message is not in the thread once"
     if not (found and isinstance(found[-1], AIMessage) and not found[-1].tool_calls and found[-1].text):
         yield "there is no final answer"
