@@ -133,18 +133,24 @@ KEY = (
     r"\m(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{8}|\mwhsec_[0-9A-Za-z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY"
     r"|postgres(?:ql)?://[^:@/\s]+:[^@/\s]+@"
 )
+# A text is read once. What is in none of the ways in which they begin is passed over quickly; a week is time to find it.
 TEXTS = """
-SELECT '{table}' AS "table", '{column}' AS "column", ({key})::text AS row, 'secret' AS looks_like
-FROM public.{table} WHERE {column}::text ~ %(secret)s
-UNION ALL
-SELECT '{table}', '{column}', ({key})::text, 'card number' FROM public.{table}
-CROSS JOIN LATERAL regexp_matches({column}::text, %(card)s, 'g') AS found (digits)
-WHERE {column}::text ~ %(card)s AND (
-    SELECT sum(CASE WHEN place %% 2 = 1 THEN digit ELSE digit * 2 / 10 + digit * 2 %% 10 END) %% 10 = 0
-    FROM (SELECT place, substr(reverse(bare), place, 1)::integer AS digit
-          FROM (SELECT regexp_replace(digits[1], '[^0-9]', '', 'g') AS bare) AS one
-          CROSS JOIN generate_series(1, length(bare)) AS place) AS digits_of_one)
+SELECT '{table}' AS "table", '{column}' AS "column", row,
+    CASE WHEN text ~ %(key)s THEN 'secret' ELSE 'card number' END AS looks_like
+FROM (SELECT ({key})::text AS row, {column}::text AS text FROM public.{table} WHERE %(quiet)s OR {recent} OFFSET 0) AS one
+WHERE text ~ '[0-9]{{13}}|[0-9]{{4}}[ -][0-9]{{4}}[ -][0-9]{{4}}|[0-9]{{4}}[ -][0-9]{{6}}[ -]|k_(live|test)_|whsec_|BEGIN |postgres'
+  AND (text ~ %(key)s OR EXISTS (
+    SELECT FROM regexp_matches(text, %(card)s, 'g') AS found (digits)
+    CROSS JOIN LATERAL regexp_replace(digits[1], '[^0-9]', '', 'g') AS bare
+    WHERE (SELECT sum(CASE WHEN place %% 2 = 1 THEN digit ELSE digit * 2 / 10 + digit * 2 %% 10 END) %% 10 = 0
+           FROM generate_series(1, length(bare)) AS place
+           CROSS JOIN LATERAL (SELECT substr(reverse(bare), place, 1)::integer AS digit) AS each_digit)))
 """
+# Where a model says when a row was written.
+WRITTEN = (
+    "created_at", "opened_at", "closed_at", "committed_at", "recorded_at", "sent_at", "written_at", "received_at", "requested_at",
+    "set_at", "decided_at", "started_at", "updated_at",
+)  # fmt: skip
 
 
 def row_security() -> Mapping[str, Any]:
@@ -160,19 +166,26 @@ def constraints() -> Mapping[str, Any]:
 
 def texts() -> str:
     """Return the query over every column in which something that was written by people, models or providers can be."""
-    return "UNION ALL".join(TEXTS.format(table=table, column=column, key=key) for table, column, key in _columns())
+    return "UNION ALL".join(TEXTS.format(**column) for column in _columns())
 
 
-def _columns() -> Iterator[tuple[str, str, str]]:
-    """Yield table, column and key of each text. What changes of rows hold is in the rows; events say nothing."""
+def _columns() -> Iterator[dict[str, str]]:
+    """Yield each text. What changes of rows hold is in the rows; events say nothing."""
     for app in OURS:
         for model in apps.get_app_config(app).get_models():
             table, key = model._meta.db_table, model._meta.pk
-            names = [field.column for field in getattr(key, "fields", None) or [key]]
+            keys = [field.column for field in getattr(key, "fields", None) or [key]]
+            columns = [field.column for field in model._meta.local_fields]
+            written = next((name for name in WRITTEN if name in columns), None)
             for field in model._meta.local_fields:
-                texty = isinstance(field, models.TextField | models.JSONField)
-                if texty and field.column not in names and table not in ("ledger_row_change", "agent_event"):
-                    yield table, field.column, f"ROW({', '.join(names)})" if len(names) > 1 else names[0]
+                texty = isinstance(field, models.TextField | models.JSONField) and field.column not in keys
+                if texty and table not in ("ledger_row_change", "agent_event"):
+                    yield {
+                        "table": table,
+                        "column": field.column,
+                        "key": f"ROW({', '.join(keys)})" if len(keys) > 1 else keys[0],
+                        "recent": f"{written} > now() - interval '7 days'" if written else "true",
+                    }
 
 
 INVARIANTS = (
@@ -251,8 +264,8 @@ INVARIANTS = (
     Invariant(
         name="config.no_secret_in_text",
         guarantee=3,
-        says="No text that is kept looks like a card number, a key or a password.",
+        says="No text that was written in the last seven days looks like a card number, a key or a password.",
         query=texts,
-        values=lambda: {"card": CARD, "secret": KEY},
+        values=lambda: {"card": CARD, "key": KEY},
     ),
 )

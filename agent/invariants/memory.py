@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from agent import transcript
 from ledger.invariants import Invariant
 
-MOST = 2_000  # threads whose checkpoints are read; the rest was compared when it was new
+MOST = 1_000  # threads whose checkpoints are read; the rest was compared when it was new
 
 # Between two steps of a running thread, an answer may be missing; in a finished one it may not.
 ANSWERED = """
