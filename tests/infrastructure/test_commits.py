@@ -54,6 +54,61 @@ def through(database: None) -> Iterator[Through]:
         yield open_as
 
 
+# -- the proxy ---------------------------------------------------------------------------------
+
+
+def simply(conn: Connection) -> None:
+    with conn.transaction():
+        conn.execute(WRITE)
+
+
+def prepared(conn: Connection) -> None:
+    conn.execute("BEGIN", prepare=True)
+    conn.execute(WRITE, prepare=True)
+    conn.execute("COMMIT", prepare=True)
+
+
+def piped(conn: Connection) -> None:
+    with conn.pipeline():
+        conn.execute("BEGIN")
+        conn.execute(WRITE)
+        conn.execute("SAVEPOINT a")
+        conn.execute("RELEASE SAVEPOINT a")
+        conn.execute("COMMIT")
+
+
+def implicitly(conn: Connection) -> None:
+    with conn.pipeline():
+        conn.execute(WRITE)
+
+
+def alone(conn: Connection) -> None:
+    conn.execute("SELECT 1")
+    conn.execute("UPDATE public.billing_customer SET terms_days = terms_days + %s", (1,))
+
+
+WRITE = "UPDATE public.billing_customer SET terms_days = terms_days + 1"
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("form", [simply, prepared, piped, implicitly, alone])
+@pytest.mark.parametrize(("when", "more"), [("before", 0), ("after", 1)])
+def test_the_proxy_finds_a_commit_in_every_form(
+    through: Through, owner: Connection, form: Callable[[Connection], None], number: int, when: proxies.When, more: int
+) -> None:
+    customer = make_customer(owner)
+    proxy, pool = through("owner")
+    with pool.connection() as conn:
+        cut = proxy.arm(when, about="terms_days", number=number)
+        for _ in range(number - 1):
+            form(conn)
+        with pytest.raises(psycopg.OperationalError):
+            form(conn)
+    assert cut.struck.is_set()
+    days = "SELECT terms_days - 14 FROM public.billing_customer WHERE id = %s"
+    assert owner.execute(days, (customer,)).fetchone() == (number - 1 + more,)
+
+
 # -- batches -----------------------------------------------------------------------------------
 
 
