@@ -33,7 +33,7 @@ from outbox import bell
 def conversations(request: HttpRequest) -> HttpResponse:
     """Show the list, and how to begin."""
     template = "agent/_list.html" if request.htmx else "agent/page.html"
-    return render(request, template, _frame(request) | _list(request))
+    return render(request, template, frame(request) | _list(request))
 
 
 @needs(check_user_can_talk)
@@ -43,13 +43,13 @@ def new(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("customer", "")
     context = {"text": text, "choices": subjects.search(text, limit=20), "error": ""}
     if request.method != "POST":
-        return render(request, "agent/new.html", _frame(request) | _list(request) | context)
+        return render(request, "agent/new.html", frame(request) | _list(request) | context)
     form = SubjectForm(request.POST)
     if form.is_valid() and subjects.find(form.cleaned_data["subject"]):
         made = reading.create(subject=form.cleaned_data["subject"], user=request.user)
         return redirect("agent:conversation", pk=made.pk)
     context["error"] = "There is no such customer. Search for one by name, e-mail or number."
-    return render(request, "agent/new.html", _frame(request) | _list(request) | context, status=422)
+    return render(request, "agent/new.html", frame(request) | _list(request) | context, status=422)
 
 
 @require_safe
@@ -154,13 +154,13 @@ def _refused(request: HttpRequest, row: Conversation, sentence: str) -> HttpResp
 
 def _draw(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
     """Draw the whole page of a conversation."""
-    context = _frame(request) | _list(request) | talk(row, everything="all" in request.GET) | more
+    context = frame(request) | _list(request) | talk(row, everything="all" in request.GET) | more
     return render(request, "agent/page.html", context, status=status)
 
 
 def _draw_live(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
     """Draw the parts of a conversation that change while it is open."""
-    context = _frame(request) | talk(row, everything="all" in request.GET) | {"entry": lists.entry(row)} | more
+    context = frame(request) | talk(row, everything="all" in request.GET) | {"entry": lists.entry(row)} | more
     return render(request, "agent/_live.html", context, status=status)
 
 
@@ -183,8 +183,8 @@ def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
     }
 
 
-def _frame(request: HttpRequest) -> dict[str, Any]:
-    """Return the strips, and what this person may do."""
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Return the strips, and what this person may do, for every page with a conversation in it."""
     return {
         "can_talk": user_can_talk(request.user),
         "can_resume": user_can_resume(request.user),

@@ -17,6 +17,7 @@ from ledger import permissions as ledger
 from ledger.roles import roles_of
 from outbox import permissions as outbox
 from outbox.models import Message
+from sandbox.breaking import permissions as breaking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,10 @@ PAGES: dict[str, tuple[Page, ...]] = {
         ),
         Page(route="agent:limits", label="Limits", icon="sliders-horizontal", may=agent.user_can_set_limits),
     ),
-    "Learn": (Page(route="sandbox:story", label="Why a net", icon="book-open", may=agent.user_can_read),),
+    "Learn": (
+        Page(route="sandbox:story", label="Why a net", icon="book-open", may=agent.user_can_read),
+        Page(route="sandbox:break", label="Break it yourself", icon="unlink", may=breaking.user_can_break),
+    ),
 }
 
 

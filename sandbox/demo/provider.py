@@ -1,6 +1,7 @@
 """The Stripe sandbox, as the demo needs it: a customer with cards, made once however often it is asked."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +41,16 @@ class Provider:
         path = f"/v1/payment_methods/{test_card}/attach"
         method = self._post(path, {"customer": customer}, key=f"demo:{customer}:{test_card}")
         return str(method["id"]), str(method[method["type"]]["last4"])
+
+    def control(self, method: str, path: str, wish: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the control API answers (docs/stripe-sandbox.md); raise NoProvider."""
+        try:
+            answer = self.session.request(method, f"{self.base}/_sandbox/{path}", json=wish, timeout=TIMEOUT)
+            answer.raise_for_status()
+            found: dict[str, Any] = answer.json()
+        except (requests.RequestException, ValueError) as error:
+            raise NoProvider(f"The Stripe sandbox did not do {method} {path} ({type(error).__name__}).") from error
+        return found
 
     def close(self) -> None:
         """Close the session."""

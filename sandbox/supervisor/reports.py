@@ -25,7 +25,7 @@ def lines(data: Path) -> list[Line]:
     content, record = instances.read(data), Record.of(data)
     if not content:
         return []
-    servers = [server_line("postgres", data), server_line("valkey", data)]
+    servers = [server_line("postgres", data, record), server_line("valkey", data, record)]
     known = [
         *([parts.stripe(data=data, content=content)] if content["stripe"] else []),
         *parts.application(data=data, content=content),
@@ -33,7 +33,7 @@ def lines(data: Path) -> list[Line]:
     return [*(line for line in servers if line), *(part_line(part, record) for part in known)]
 
 
-def server_line(name: str, data: Path) -> Line | None:
+def server_line(name: str, data: Path, record: Record) -> Line | None:
     """Return how an embedded server is; None when this instance has none."""
     if not (data / name).exists():
         return None
@@ -43,7 +43,8 @@ def server_line(name: str, data: Path) -> Line | None:
     else:
         broker = valkey.Server(data=data / name)
         pid, ready = broker.pid(), broker.ready()
-    return Line(name=name, pid=pid, state="down" if not pid else "running" if ready else "starting")
+    state = "down" if not pid else "running" if ready else "starting"
+    return Line(name=name, pid=pid, state=state, restarts=record.restarts.get(name, 0))
 
 
 def part_line(part: parts.Part, record: Record) -> Line:

@@ -168,9 +168,19 @@ class Supervisor:
                 if self._tried(child.part.name, child.revive):
                     self.say(f"{child.part.name} ended with {code} and was started again.")
             if self.postgres and not self.postgres.postmaster():
-                self._tried("postgres", self.postgres.start)
+                self._start_again("postgres", self.postgres.start)
             if self.valkey and not self.valkey.pid():
-                self._tried("valkey", self.valkey.start)
+                self._start_again("valkey", self.valkey.start)
+
+    def _start_again(self, name: str, start: Callable[[], None]) -> None:
+        """Start an embedded server that has ended, and count it."""
+
+        def counted() -> None:
+            start()
+            self.record.restarts[name] = self.record.restarts.get(name, 0) + 1
+            self.record.write()
+
+        self._tried(name, counted)
 
     def _tried(self, name: str, again: Callable[[], bool | None]) -> bool:
         """Start something again and say whether that was done; what stands in the way may be gone at the next look."""

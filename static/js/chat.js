@@ -295,7 +295,7 @@ document.addEventListener("keydown", (event) => {
 
 if (byId("talk")?.dataset.stream) {
   listen();
-  setInterval(refreshList, LIST_EVERY);
+  if (chat().dataset.list) setInterval(refreshList, LIST_EVERY);
   if (byId("composer")) {
     recall(byId("composer"));
     if (matchMedia("(min-width: 60.01rem)").matches) byId("say").focus({ preventScroll: true });

@@ -1,0 +1,195 @@
+"""The five things that a visitor may break: what each does, what a usual agent would make of it, and how it is done."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from sandbox.breaking import demonstration, facts, requests, runs
+from sandbox.breaking.demonstration import CannotStrike
+from sandbox.breaking.following import follow
+from sandbox.breaking.runs import Run
+from sandbox.supervisor import injections
+
+KILLED_AT = 3  # calls of the batch have written by then
+CONFIRM = "/v1/payment_intents/[^/]+/confirm"
+DAY_AND_AN_HOUR = 25 * 60 * 60  # seconds: Stripe keeps an idempotency key for 24 hours
+STARTS = 60.0  # seconds in which a part is up again
+ASK_FIRST = "Nobody has asked for anything here yet: support staff has to begin the conversation."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One button."""
+
+    name: str
+    button: str
+    icon: str
+    does: str
+    usual: str
+    carry_out: Callable[[Run], None]
+
+
+def kill_worker(run: Run) -> None:
+    """Have the worker killed between two calls of one batch."""
+    if not run.thread:
+        raise CannotStrike(ASK_FIRST)
+    injections.arm(settings.DATA_DIR, part="agent", fault=f"batch.write:{KILLED_AT}:kill:{run.thread}")
+    old = demonstration.kill("agent")
+    run.tell(f"Worker {old} is killed, so that the supervisor starts one that dies on cue.", state="queued")
+    late = "No new worker has come up."
+    new = runs.wait(lambda: demonstration.works("agent") and demonstration.pid("agent"), seconds=STARTS, otherwise=late)
+    run.tell(
+        f"Worker {new} takes work. It gets kill -9 as soon as call {KILLED_AT} of {requests.CALLS} has written.", state="held"
+    )
+    if run.request is None:
+        return run.tell("Armed: it strikes in the next batch of this conversation.", state="held")
+    run.send()
+    gone = f"Worker {{worker}} is dead: {KILLED_AT} of {{calls}} calls had written, and PostgreSQL undid all of them."
+    follow(run, dead=gone)
+
+
+def lose_answer(run: Run) -> None:
+    """Have Stripe charge the card and hang up instead of answering."""
+    with provider() as control:
+        control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
+    run.tell("Stripe will take the next charge and hang up before it has answered.", state="held")
+    run.send()
+    follow(run)
+
+
+def jump(run: Run) -> None:
+    """Lose an answer, keep Stripe from being asked, and let its clock pass the life of every key."""
+    if run.request is None:
+        return _jump(run)
+    with provider() as control:
+        try:
+            control("POST", "webhooks", {"action": "pause"})
+            control("POST", "faults", {"when": "before", "mode": "502", "method": "GET", "path": "/v1/.*", "count": None})
+            lose_answer_until_unknown(run, control)
+            _jump(run)
+        finally:
+            control("DELETE", "faults")
+        try:
+            run.tell("Stripe can be asked again.", state="queued")
+            follow(run)
+        finally:
+            control("POST", "webhooks", {"action": "resume"})
+
+
+def lose_answer_until_unknown(run: Run, control: Callable[..., Any]) -> None:
+    """Send the request, lose the answer to its charge, and wait until its outcome is unknown. Raise Late."""
+    control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
+    run.tell("Stripe will take the charge, hang up before it has answered, and not be there to be asked.", state="held")
+    run.send()
+    runs.wait(
+        lambda: (look := _look(run)) and (look.unknown or look.sending == "uncertain"),
+        seconds=STARTS,
+        otherwise="The charge did not get to Stripe in time.",
+    )
+    run.tell("The card is charged, and nobody here knows.", state="uncertain")
+
+
+def _jump(run: Run) -> None:
+    with provider() as control:
+        control("POST", "clock", {"advance": DAY_AND_AN_HOUR})
+    run.tell("Stripe’s clock is 25 hours ahead: it has forgotten every idempotency key.", state="held")
+
+
+def stop_database(run: Run) -> None:
+    """Kill PostgreSQL while the agent is at work."""
+    run.send()
+    if run.request:
+        at_work = "The agent has not taken the request."
+        runs.wait(lambda: (look := _look(run)) and look.state == "running", seconds=STARTS, otherwise=at_work)
+    _killed(run, "postgres", "PostgreSQL", demonstration.database_answers)
+    follow(run)
+
+
+def stop_broker(run: Run) -> None:
+    """Kill the broker, and ask for something while it cannot ring."""
+    number = demonstration.kill("valkey")
+    run.tell(f"The broker, process {number}, is killed. Whatever was in its queues is gone.", state="undone")
+    run.send()
+    if run.request and not run.heard:
+        run.tell("Nobody could ring for the agent. The request is a row, and waits.", state="queued")
+    _back(run, "The broker", demonstration.broker_answers)
+    if run.request:
+        run.tell("The sweep that comes every 5 s looks for rows that nobody works on.", state="queued")
+    follow(run)
+
+
+def _killed(run: Run, part: str, name: str, answers: Callable[[], bool]) -> None:
+    number = demonstration.kill(part)
+    run.tell(f"{name}, process {number}, is killed with kill -9, in the middle of what it was doing.", state="undone")
+    _back(run, name, answers)
+
+
+def _back(run: Run, name: str, answers: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    runs.wait(answers, seconds=STARTS, otherwise=f"{name} has not come back within {STARTS:.0f} s.")
+    run.tell(f"{name} answers again after {time.monotonic() - began:.1f} s.", state="info")
+
+
+def _look(run: Run) -> facts.Facts | None:
+    if run.request is None or run.since is None:
+        return None
+    with demonstration.connect() as conn:
+        return facts.of(conn, run.request, since=run.since)
+
+
+@contextmanager
+def provider() -> Iterator[Callable[..., Any]]:
+    """Give the control API of the Stripe sandbox."""
+    found = demonstration.provider()
+    try:
+        yield found.control
+    finally:
+        found.close()
+
+
+ACTS = (
+    Act(
+        name="worker",
+        button="Kill the worker in the middle of this batch",
+        icon="unlink",
+        does="kill -9 between two calls of one batch, after three of four have written. Healing waits for the lease: 30 s.",
+        usual="has three calls committed by then. Started again, it runs all four: a second memo, a second invoice.",
+        carry_out=kill_worker,
+    ),
+    Act(
+        name="answer",
+        button="Lose Stripe’s answer",
+        icon="wifi-off",
+        does="Stripe takes the charge, and the connection breaks before it says so.",
+        usual="sees a time-out and tries again: charged twice. Or gives up: charged, and not in the books.",
+        carry_out=lose_answer,
+    ),
+    Act(
+        name="clock",
+        button="Jump 25 hours",
+        icon="timer",
+        does="The answer to a charge is lost, and before Stripe can be asked its clock jumps: it forgets every idempotency key.",
+        usual="relies on the key. Sent again after a day, the same key charges the card a second time.",
+        carry_out=jump,
+    ),
+    Act(
+        name="database",
+        button="Stop PostgreSQL",
+        icon="database",
+        does="kill -9 of the whole database while the agent is at work. The supervisor starts it again.",
+        usual="keeps what it had saved so far, loses the rest, and cannot tell which is which.",
+        carry_out=stop_database,
+    ),
+    Act(
+        name="broker",
+        button="Stop the broker",
+        icon="webhook",
+        does="kill -9 of the message broker, queues and all, at the moment at which something is asked for.",
+        usual="has the request in the queue, and nowhere else: it is never done, and nobody is told.",
+        carry_out=stop_broker,
+    ),
+)

@@ -1,0 +1,105 @@
+"""Following a request to its end: what the books show is told once, in the order in which it shows."""
+
+from dataclasses import dataclass, field
+
+from agent import events
+from sandbox.breaking import demonstration, facts, requests, runs
+from sandbox.breaking.facts import Facts
+from sandbox.breaking.runs import Run
+
+SECONDS = 240.0  # a lease of a thread or of a message runs out before
+HALTED = ("waiting", "stuck")
+SOURCES = {"response": "by its answer", "lookup": "by looking it up", "webhook": "by its webhook", "person": "by a person"}
+LATE = f"It has not ended within {SECONDS:.0f} s. The conversation and the strip above say where it stands."
+
+
+@dataclass
+class Follower:
+    """What of a request was told already."""
+
+    run: Run
+    said: set[str] = field(default_factory=set)
+    fence: int = 0
+
+    def once(self, key: str, text: str, *, state: str) -> None:
+        """Tell something the first time."""
+        if key not in self.said:
+            self.said.add(key)
+            self.run.tell(text, state=state)
+
+    def look(self, *, dead: str) -> Facts | None:
+        """Tell what is new and return the facts when there is nothing left to wait for. `dead` tells of a lost worker."""
+        request, since = self.run.request, self.run.since
+        if request is None or since is None:
+            return None
+        with demonstration.connect() as conn:
+            found = facts.of(conn, request, since=since)
+        self._of_the_batch(found, dead=dead)
+        self._of_the_charge(found)
+        return found if _ended(found) else None
+
+    def _of_the_batch(self, found: Facts, *, dead: str) -> None:
+        open_try = bool(found.tries) and found.tries[-1].outcome is None
+        if open_try and found.worker and not demonstration.alive(found.worker) and not found.executed:
+            self.once("dead", dead.format(worker=found.worker, calls=requests.CALLS), state="undone")
+        if "dead" in self.said and not found.held and found.committed is None:
+            self._lease_over()
+        if "dead" in self.said and self.fence and found.fence > self.fence:
+            self.once("taken", "Its lease has run out. A new worker has taken the conversation over.", state="info")
+        self.fence = self.fence or found.fence
+        if found.committed:
+            number = found.tries.index(found.committed) + 1
+            which = f"Attempt {number}" if number > 1 else "The batch"
+            self.once("done", f"{which} is committed: all {found.executed} calls, together.", state="applied")
+
+    def _lease_over(self) -> None:
+        """Have the conversation drawn again: its page hears of no event when a lease runs out."""
+        if "over" not in self.said and self.run.request:
+            self.said.add("over")
+            with demonstration.connect() as conn:
+                events.emit(conn, thread=self.run.request.thread, kind="status")
+            events.publish(self.run.request.thread, "status")
+
+    def _of_the_charge(self, found: Facts) -> None:
+        if found.unknown or found.sending == "uncertain":
+            words = "Stripe’s answer is lost. Nobody knows whether the card was charged, so it is looked up and not sent again."
+            self.once("unknown", words, state="uncertain")
+        if found.sending == "succeeded":
+            self.once("paid", f"Stripe has confirmed the charge, {SOURCES.get(found.source, 'in the end')}.", state="confirmed")
+
+
+def _ended(found: Facts) -> bool:
+    if found.state in HALTED or found.sending in ("rejected", "dead", "cancelled"):
+        return True
+    paid = found.sending == "succeeded" and bool(found.payments)
+    return paid and found.state == "idle" and not found.queued
+
+
+def follow(run: Run, *, dead: str = "") -> None:
+    """Tell how the request of a run goes on until it has ended, and whether it was done once. Raise Late."""
+    if run.request is None:
+        return
+    lost = dead or "Its worker, process {worker}, is gone before it could commit: none of the {calls} calls is saved."
+    follower = Follower(run)
+    found = runs.wait(lambda: follower.look(dead=lost), seconds=SECONDS, otherwise=LATE)
+    charges = _charges(found)
+    once = (found.executed, len(charges), list(found.payments)) == (requests.CALLS, 1, [run.request.charged])
+    if once:
+        amount = requests.money(run.request.charged, run.request.currency)
+        run.tell(
+            f"Done once: {found.executed} calls applied, 1 charge of {amount} at Stripe, 1 payment in the books.",
+            state="confirmed",
+        )
+    else:
+        words = f"{len(charges)} charges at Stripe, {len(found.payments)} payments in the books"
+        run.tell(f"It did not end as asked: {found.executed} of {requests.CALLS} calls applied, {words}.", state="held")
+
+
+def _charges(found: Facts) -> list[int]:
+    """Return the amounts that Stripe's own log has for the message of the request."""
+    provider = demonstration.provider()
+    try:
+        moved = provider.control("GET", "money")["movements"]
+    finally:
+        provider.close()
+    return [one["amount"] for one in moved if one["metadata"].get("backstop_uid") == str(found.message)]
