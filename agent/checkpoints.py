@@ -9,6 +9,7 @@ import psycopg
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import id as clock
 from langgraph.checkpoint.postgres import PostgresSaver
 from psycopg import Cursor
 from psycopg.rows import DictRow
@@ -20,7 +21,7 @@ from ledger import faults
 
 
 class ClockWentBack(Exception):
-    """This machine's clock is behind the one that wrote the newest checkpoint: what it writes would sort before that."""
+    """What is to be written would sort before its parent: another machine's clock is ahead, and ours did not follow it."""
 
 
 class FencedSaver(PostgresSaver):
@@ -36,6 +37,7 @@ class FencedSaver(PostgresSaver):
         """Return the newest checkpoint; its messages have their rows, written with it."""
         found = super().get_tuple(config)
         if found:
+            follow(found.checkpoint["id"])
             self._known.update(transcript.seen(_messages(found.checkpoint)))
         return found
 
@@ -55,6 +57,7 @@ class FencedSaver(PostgresSaver):
         finally:
             self._beside.rows = []
         faults.reach("checkpoint.put_done", thread=self._lease.thread)
+        follow(checkpoint["id"])  # should another thread of this process have set the clock back at that very moment
         if rows:
             self._known.update(transcript.seen(messages))
             events.publish(self._lease.thread, "feed")
@@ -105,6 +108,20 @@ class FencedSaver(PostgresSaver):
         if any(row["role"] == "ai" for row in rows):
             cursor.execute(drafts.CLEAR, (self._lease.thread, self._lease.fence))
         events.emit(cursor, thread=self._lease.thread, kind="feed")
+
+
+_following = threading.Lock()
+
+
+def follow(checkpoint_id: str) -> None:
+    """Let every later checkpoint id of this process sort after this one, whatever the clocks of the machines say.
+
+    The newest checkpoint is the one with the greatest id, and ids are made from the time. LangGraph keeps the last time that
+    it used, and uses the next one when the clock is not ahead of it: there is no other way to tell it of a time.
+    """
+    made_at = clock.UUID(hex=checkpoint_id).time
+    with _following:
+        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, made_at)
 
 
 def _messages(checkpoint: Checkpoint) -> list[BaseMessage]:

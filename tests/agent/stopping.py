@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 from tests.agent import crashing
@@ -15,12 +16,24 @@ from tests.zombies import Zombie
 
 @contextmanager
 def worker(
-    thread: UUID, *script: Any, fault: str = "", point: str = "never", behind: float = 0, log: Path, **more: str
+    thread: UUID,
+    *script: Any,
+    fault: str = "",
+    point: str = "never",
+    behind: float = 0,
+    limit: str = "2s",
+    log: Path,
+    **more: str,
 ) -> Iterator[Zombie]:
-    """Drive the thread once in a process whose clock is `behind` by some seconds; kill it in the end, stopped or not."""
+    """Drive the thread once in a process whose clock is `behind` by some seconds; kill it in the end, stopped or not.
+
+    `limit` is how long its transactions may take, so that a test need not wait for the login's own limit; "" leaves that.
+    """
     from tests import databases, forks, plugin  # a database of its own, which the process must not make again
 
     address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    if limit:
+        address += f"&options={quote(f'-c transaction_timeout={limit}')}"
     environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "BACKSTOP_FAULT": fault, **more}
     process = forks.start(main, thread, script, point, behind, env=environment, log=log)
     try:

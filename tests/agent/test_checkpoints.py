@@ -2,20 +2,30 @@
 
 import logging
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import ormsgpack
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.checkpoint.base import id as clock
+from langgraph.checkpoint.base.id import uuid6
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from agent import leases
-from agent.checkpoints import ClockWentBack, FencedSaver
+from agent.checkpoints import ClockWentBack, FencedSaver, follow
 from agent.leases import Lease, LeaseLost
-from tests.agent.scripts import says
 from tests.agent.talks import Talk
+
+
+@pytest.fixture
+def own_clock() -> Iterator[None]:
+    """Let the clock of the ids go on afterwards as if it had not been told of another."""
+    last = clock._last_v6_timestamp
+    yield
+    clock._last_v6_timestamp = last
 
 
 def lease_of(talk: Talk) -> Lease:
@@ -83,18 +93,11 @@ def test_it_refuses_a_clock_that_is_behind(talk: Talk) -> None:
     assert talk.transcript() == [("human", "one")]
 
 
-def test_it_leaves_the_thread_for_later_when_the_clock_is_behind(talk: Talk) -> None:
-    talk.say("Hello")
-    talk.drive(says("Hi."))
-    ahead = "f" + talk.one("SELECT max(checkpoint_id) FROM public.checkpoints")[1:]
-    for table in ("checkpoints", "checkpoint_writes"):
-        newest = f"(SELECT max(checkpoint_id) FROM public.{table})"
-        talk.owner.execute(f"UPDATE public.{table} SET checkpoint_id = %s WHERE checkpoint_id = {newest}", (ahead,))
-    talk.owner.execute("UPDATE public.checkpoints SET checkpoint = jsonb_set(checkpoint, '{id}', to_jsonb(checkpoint_id))")
-    talk.say("Again")
-    assert talk.drive(says(""), says("never")) == "left"
-    assert talk.state() == "running"
-    assert talk.one("SELECT max(checkpoint_id) FROM public.checkpoints") == ahead
+def test_it_makes_ids_that_sort_after_one_from_a_clock_that_is_ahead(own_clock: None) -> None:
+    ahead = clock.UUID(int=uuid6().int + (3600 * 10**7 >> 12 << 80), version=6)  # an hour
+    follow(str(ahead))
+    later = [str(uuid6()) for _ in range(3)]
+    assert [str(ahead), *later] == sorted([str(ahead), *later])
 
 
 def test_it_writes_a_message_s_row_once_and_again_when_its_words_change(talk: Talk) -> None:

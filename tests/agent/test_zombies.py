@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
-from agent import preamble
+from agent import leases, preamble
+from agent.batch import Batch, BatchResult, run_batch
+from agent.validation import ProposedCall
+from tests import faults
 from tests.agent import stopping
 from tests.agent.batches import move_credit
-from tests.agent.scripts import calls, says
+from tests.agent.scripts import says
+from tests.agent.takeovers import HELD, check, outcomes, script, step, taken_over
 from tests.agent.talks import Talk
 from tests.waiting import until
 from tests.zombies import Zombie, everything
 
-PERIOD = "2025-11-01"
 Start = Callable[..., Zombie]
 
 
@@ -31,42 +34,6 @@ def start(talk: Talk, tmp_path: Path) -> Iterator[Start]:
             return zombie
 
         yield begin
-
-
-def step(talk: Talk, *, credit: int = 12_000) -> dict[str, Any]:
-    of = {"customer_id": talk.customer, "billing_period": PERIOD, "currency": "EUR"}
-    return calls(("CreateInvoice", of | {"amount_minor": 48_000}), ("ApplyCredit", of | {"amount_minor": credit}))
-
-
-def script(talk: Talk) -> tuple[Any, ...]:
-    return step(talk), says("Applied.")
-
-
-def check(talk: Talk) -> None:
-    """Compare with a conversation that one worker finished undisturbed."""
-    roles = ["human", "ai", "tool", "tool", "ai"]
-    assert [role for role, _ in talk.texts()] == roles
-    assert [role for role, _ in talk.transcript()] == roles
-    assert talk.texts()[-1] == ("ai", "Applied.")
-    assert talk.state() == "idle"
-    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 2
-    assert talk.rows("SELECT amount_due_minor FROM public.billing_invoice") == [(36_000,)]
-    assert talk.one("SELECT balance_minor FROM public.billing_credit_account") == 0
-
-
-def taken_over(talk: Talk, *given: Any) -> str:
-    """Let the lease run out (which waits for what the stopped worker has locked) and drive the thread to its end."""
-    talk.expire()
-    return str(until(lambda: (ended := talk.drive(*given)) != "busy" and ended, seconds=20, what="a takeover"))
-
-
-def outcomes(talk: Talk, *, fence: int) -> list[str]:
-    """Return the outcomes of the attempts that were made with a fence; an open one is `open`."""
-    query = (
-        "SELECT coalesce(o.outcome, 'open') FROM public.ledger_attempt a"
-        " LEFT JOIN public.ledger_attempt_outcome o ON o.attempt_id = a.id WHERE a.fence = %s ORDER BY a.began_at"
-    )
-    return [row[0] for row in talk.rows(query, fence)]
 
 
 ANYWHERE = [
@@ -92,3 +59,183 @@ def test_it_changes_nothing_wherever_it_stopped(talk: Talk, start: Start, superu
     assert everything(superuser) == before
     assert [entry["outcome"] for entry in zombie.logged("tests.worker.ended")] == ["left"]
     assert zombie.logged("agent.run.lost") or zombie.logged("agent.run.failed")
+
+
+def test_it_changes_nothing_when_it_stopped_while_the_model_answered(talk: Talk, start: Start, superuser: Any) -> None:
+    talk.say("Invoice November, use the credit")
+    zombie = start(stopping.stops(step(talk)), says("Applied."))
+
+    assert taken_over(talk, *script(talk)) == "idle"
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    check(talk)
+    assert everything(superuser) == before
+    assert zombie.logged("agent.run.lost")
+    assert outcomes(talk, fence=1) == []
+
+
+def test_it_is_replaced_when_its_transaction_and_its_lease_have_run_out(
+    talk: Talk, start: Start, superuser: Any, settings: Any
+) -> None:
+    settings.LEASE_SECONDS = 3
+    talk.say("Invoice November, use the credit")
+    zombie = start(
+        *script(talk), fault="batch.write:2:stop", limit="", BACKSTOP_LEASE_SECONDS="3", BACKSTOP_HEARTBEAT_SECONDS="1"
+    )
+    tries: list[tuple[bool, str]] = []  # was its transaction open after the drive, and what became of the drive
+
+    def one_try() -> bool:
+        ended = talk.drive(*script(talk))
+        tries.append((is_open(superuser), ended))
+        return ended != "busy"
+
+    limit = settings.LEASE_SECONDS + float(preamble.TRANSACTION_TIMEOUT.removesuffix("s"))
+    until(one_try, seconds=limit + 10, what="a takeover")
+    assert tries[-1] == (False, "idle")
+    assert all(ended == "busy" for open_, ended in tries if open_)
+    assert tries[0] == (True, "busy")
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    check(talk)
+    assert everything(superuser) == before
+    assert outcomes(talk, fence=1) == ["infrastructure", "lost_lease"]
+    assert outcomes(talk, fence=2) == ["committed"]
+    assert [entry["outcome"] for entry in zombie.logged("agent.attempt.closed")] == ["infrastructure", "lost_lease"]
+    assert zombie.logged("agent.run.lost")
+
+
+def is_open(superuser: Any) -> bool:
+    """Say whether a transaction is open that wrote something as the agent login."""
+    query = (
+        "SELECT FROM pg_stat_activity WHERE usename = 'backstop_agent' AND datname = current_database()"
+        " AND backend_xid IS NOT NULL"
+    )
+    return superuser.execute(query).fetchone() is not None
+
+
+@pytest.mark.parametrize("fault", ["batch.begin:1", "batch.committed:1"])
+def test_it_leaves_what_it_tried_as_evidence(talk: Talk, start: Start, fault: str) -> None:
+    talk.say("Invoice November, use the credit")
+    zombie = start(*script(talk), fault=f"{fault}:stop")
+    assert taken_over(talk, *script(talk)) == "idle"
+    assert zombie.go_on() == 0
+
+    check(talk)
+    committed = fault == "batch.committed:1"
+    assert outcomes(talk, fence=1) == ["committed" if committed else "lost_lease"]
+    assert outcomes(talk, fence=2) == ["open" if committed else "committed"]  # what was answered from the ledger has no outcome
+    assert zombie.logged("agent.run.lost")
+
+
+@pytest.mark.parametrize("fault", ["question.asked:1", "question.opened:1", "checkpoint.put:4"])
+def test_it_asks_nobody_twice(talk: Talk, start: Start, superuser: Any, fault: str) -> None:
+    talk.web.execute(HELD)
+    talk.say("Invoice November, use the credit")
+    zombie = start(*script(talk), fault=f"{fault}:stop")
+    assert taken_over(talk, *script(talk)) == "waiting"
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert talk.escalations() == [("approval", "open")]
+    assert talk.one("SELECT count(*) FROM public.escalations_revision") == 1
+
+
+@pytest.mark.parametrize("fault", ["decision.read:1", "decision.resumed:1", "batch.write:1", "checkpoint.put:1"])
+def test_it_carries_out_no_decision_that_another_worker_has_carried_out(
+    talk: Talk, start: Start, superuser: Any, fault: str
+) -> None:
+    talk.web.execute(HELD)
+    talk.say("Invoice November, use the credit")
+    assert talk.drive(*script(talk)) == "waiting"
+    talk.decide("approve")
+    zombie = start(*script(talk), fault=f"{fault}:stop")
+    assert taken_over(talk, *script(talk)) == "idle"
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    check(talk)
+    assert everything(superuser) == before
+    assert talk.escalations() == [("approval", "done")]
+
+
+def test_it_aborts_nothing_that_its_successor_committed(talk: Talk, start: Start, superuser: Any) -> None:
+    talk.say("Invoice November, use the credit")
+    too_much = step(talk, credit=15_000), says("Applied.")
+    zombie = start(*too_much, point="agent.recording:Record.answer:before:1")  # rolled back, and nobody was told yet
+    move_credit(talk.owner, talk.customer, amount_minor=3_000)
+    assert taken_over(talk, *too_much) == "idle"
+    assert talk.one("SELECT balance_minor FROM public.billing_credit_account") == 0
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert talk.one("SELECT count(*) FROM public.ledger_batch_abort") == 0
+    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 2
+    assert zombie.logged("agent.run.lost")
+
+
+@pytest.mark.parametrize("fault", ["batch.begin:1", "batch.commit:1"])
+def test_it_commits_nothing_that_its_successor_aborted(talk: Talk, start: Start, superuser: Any, fault: str) -> None:
+    talk.say("Invoice November, use the credit")
+    zombie = start(*script(talk), fault=f"{fault}:stop")
+    talk.expire()  # waits for an open batch
+    move_credit(talk.owner, talk.customer, amount_minor=-3_000)
+    once_more = step(talk), step(talk, credit=9_000), says("Applied.")
+    assert taken_over(talk, *once_more) == "idle"
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert talk.one("SELECT count(*) FROM public.ledger_batch_abort") == 1
+    assert talk.rows("SELECT amount_due_minor FROM public.billing_invoice") == [(39_000,)]
+
+
+def test_it_records_no_abort_of_a_batch_that_was_applied_even_with_the_lease(talk: Talk) -> None:
+    """Without a zombie: whoever runs a batch again after it was applied gets what was answered, also when it fails now."""
+    talk.say("Invoice November, use the credit")
+    assert talk.drive(*script(talk)) == "idle"
+    again = run_again(talk)
+    assert (again.kind, [answer.status for answer in again.answers]) == ("applied", ["applied", "applied"])
+    assert talk.one("SELECT count(*) FROM public.ledger_batch_abort") == 0
+    check(talk)
+
+
+def run_again(talk: Talk) -> BatchResult:
+    """Run the talk's batch once more, refused before it could begin, under the fence of its last run."""
+    message = talk.messages()[1]
+    fence = talk.one("SELECT fence FROM public.agent_thread WHERE thread = %s", talk.thread)
+    asked = tuple(
+        ProposedCall(index=index, id=call["id"], tool=call["name"], arguments=call["args"], problem="It cannot run.")
+        for index, call in enumerate(message.tool_calls)  # type: ignore[attr-defined]
+    )
+    batch = Batch(
+        thread=talk.thread, ai_message_id=str(message.id), subject=talk.customer, on_behalf_of=talk.support, fence=fence,
+        model="scripted", prompt_version="1", calls=asked,
+    )  # fmt: skip
+    return run_batch(talk.pool, batch=batch)
+
+
+def test_it_keeps_its_lease_in_a_batch_that_is_longer_than_the_heartbeat(
+    talk: Talk, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "LOCK_WAIT", "20ms")  # of the others, who ring in vain
+    other = connect("owner")
+    talk.say("Invoice November, use the credit")
+    faults.hold(other, "SELECT FROM public.billing_credit_account FOR UPDATE")
+    often = {"BACKSTOP_HEARTBEAT_SECONDS": "0"}  # with each look, every half second
+    with stopping.worker(talk.thread, *script(talk), log=tmp_path / "log", limit="", **often) as worker:
+        until(lambda: faults.waits(talk.owner), seconds=40, what="a tool that waits for a row, 2 s at most")
+        began, until_when = talk.one("SELECT clock_timestamp(), leased_until FROM public.agent_thread")
+        rung: list[str] = []
+        late = "SELECT clock_timestamp() - %s > interval '0.8 seconds'"
+        until(lambda: rung.append(talk.drive(says("never"))) or talk.one(late, began), what="heartbeats within the batch")
+        assert set(rung) == {"busy"}
+        assert talk.one("SELECT leased_until FROM public.agent_thread") == until_when  # what its own batch locks is skipped
+        faults.let_go(other)
+        assert worker.ended() == 0
+    check(talk)
+    assert talk.one("SELECT fence FROM public.agent_thread") == 1
+    assert not worker.logged("agent.lease.lost")
