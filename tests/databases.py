@@ -113,15 +113,26 @@ def empty(conn: "psycopg.Connection[Any]") -> None:
         conn.execute(_restart(conn))
 
 
+def renew(conn: "psycopg.Connection[Any]") -> None:
+    """Give our tables new files, for a test of how they are read: deleted rows are in the way, and counted by the planner."""
+    conn.execute("TRUNCATE " + ", ".join(_tables(conn)) + " CASCADE")
+
+
 @cache
-def _question(conn: "psycopg.Connection[Any]") -> str:
-    """Return the statement that asks which tables have rows."""
+def _tables(conn: "psycopg.Connection[Any]") -> list[str]:
+    """Return the names of the tables that tests fill."""
     found = conn.execute(
         "SELECT format('%%I.%%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
         " WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> ALL(%s)",
         (list(KEPT),),
     ).fetchall()
-    return " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for (name,) in found)
+    return [name for (name,) in found]
+
+
+@cache
+def _question(conn: "psycopg.Connection[Any]") -> str:
+    """Return the statement that asks which tables have rows."""
+    return " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for name in _tables(conn))
 
 
 @cache

@@ -78,7 +78,9 @@ def test_an_invented_argument_leaves_nothing_and_the_resend_takes_effect_once(
         customer,
     )
     entries = "SELECT kind, amount_minor FROM public.billing_credit_entry WHERE customer_id = %s ORDER BY id"
-    booked = rows(conn, entries, customer)
+    memos = "SELECT amount_minor FROM public.billing_credit_memo WHERE customer_id = %s ORDER BY id"
+    refunds = "SELECT amount_minor, status FROM public.billing_refund WHERE customer_id = %s ORDER BY id"
+    booked, credited, refunded = rows(conn, entries, customer), rows(conn, memos, customer), rows(conn, refunds, customer)
     month = paid_for.strftime("%B %Y")
     say(
         page,
@@ -92,11 +94,9 @@ def test_an_invented_argument_leaves_nothing_and_the_resend_takes_effect_once(
     made = "SELECT count(*) FROM public.ledger_execution WHERE thread = %s AND tool = %s"
     for tool in ("IssueCreditMemo", "ApplyCredit", "QueueRefund"):
         assert rows(conn, made, thread, tool) == [(1,)]
-    assert rows(conn, "SELECT amount_minor FROM public.billing_credit_memo WHERE customer_id = %s", customer) == [(8000,)]
+    assert rows(conn, memos, customer) == [*credited, (8000,)]
     assert rows(conn, entries, customer) == [*booked, ("memo", 8000), ("paid_out", -8000)]
-    assert rows(conn, "SELECT amount_minor, status FROM public.billing_refund WHERE customer_id = %s", customer) == [
-        (8000, "confirmed")
-    ]
+    assert rows(conn, refunds, customer) == [*refunded, (8000, "confirmed")]
     moved = money(stack)[len(before) :]
     assert [abs(entry["amount"]) for entry in moved] == [8000]
 

@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from ledger import ids
+from tests import databases
 from tests.escalations.conftest import browse, scene
 from tests.escalations.scenes import Scene, person
 
@@ -17,8 +18,9 @@ Begin = Callable[..., Scene]
 Browse = Callable[[Any], Client]
 
 
-def test_a_miss_reads_no_whole_table(database: None) -> None:
+def test_a_miss_reads_no_whole_table(database: None, superuser: Any) -> None:
     """Every id is looked up, so every lookup needs its index; an empty table alone would be read as a whole."""
+    databases.renew(superuser)
     with transaction.atomic(), connection.cursor() as cursor, CaptureQueriesContext(connection) as asked:
         cursor.execute("SET LOCAL enable_seqscan = off")
         assert ids.find("no-such-id", roles=frozenset({"admin", "reviewer"})) is None
