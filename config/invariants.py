@@ -88,7 +88,11 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
 """
 GUARDED = """
 SELECT wanted.name AS "table", wanted.guard, t.tgenabled::text AS enabled
-FROM unnest(%(tables)s::text[], %(triggers)s::text[]) AS wanted (name, guard)
+FROM (SELECT * FROM unnest(%(tables)s::text[], %(triggers)s::text[]) AS of_whole (name, guard)
+      UNION ALL
+      SELECT part.relname, of_whole.guard FROM unnest(%(tables)s::text[], %(triggers)s::text[]) AS of_whole (name, guard)
+      JOIN pg_catalog.pg_inherits i ON i.inhparent = to_regclass('public.' || of_whole.name)
+      JOIN pg_catalog.pg_class part ON part.oid = i.inhrelid AND part.relkind = 'r') AS wanted
 LEFT JOIN pg_catalog.pg_trigger t ON t.tgrelid = to_regclass('public.' || wanted.name) AND t.tgname = wanted.guard
 WHERE coalesce(t.tgenabled::text, 'D') NOT IN ('O', 'A')
 """
@@ -138,7 +142,7 @@ TEXTS = """
 SELECT '{table}' AS "table", '{column}' AS "column", row,
     CASE WHEN text ~ %(key)s THEN 'secret' ELSE 'card number' END AS looks_like
 FROM (SELECT ({key})::text AS row, {column}::text AS text FROM public.{table} WHERE %(quiet)s OR {recent} OFFSET 0) AS one
-WHERE text ~ '[0-9]{{13}}|[0-9]{{4}}[ -][0-9]{{4}}[ -][0-9]{{4}}|[0-9]{{4}}[ -][0-9]{{6}}[ -]|k_(live|test)_|whsec_|BEGIN |postgres'
+WHERE text ~ '[0-9]{{13}}|[0-9]{{4}}[ -][0-9]{{4}}[ -][0-9]{{4}}|[0-9]{{4}}[ -][0-9]{{6}}[ -]|[sr]k_|whsec_|BEGIN|postgres'
   AND (text ~ %(key)s OR EXISTS (
     SELECT FROM regexp_matches(text, %(card)s, 'g') AS found (digits)
     CROSS JOIN LATERAL regexp_replace(digits[1], '[^0-9]', '', 'g') AS bare

@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                     "ledger_execution",
                     "ledger_batch_abort",
                     "ledger_row_change",
+                    "ledger_row_change_default",
                 )
             ),
             "",

@@ -16,6 +16,13 @@ BEGIN
                 EXECUTE format('CREATE TABLE public.%I PARTITION OF public.%I FOR VALUES FROM (%L) TO (%L)',
                                child, parent, month::timestamp AT TIME ZONE 'UTC',
                                (month + interval '1 month')::timestamp AT TIME ZONE 'UTC');
+                -- a statement that names the month's part would pass by the guard of the whole
+                IF EXISTS (SELECT FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+                           WHERE t.tgname = 'append_only' AND c.relname = parent
+                             AND c.relnamespace = 'public'::regnamespace) THEN
+                    EXECUTE format('CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.%I'
+                                   ' FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only()', child);
+                END IF;
                 made := made + 1;
             END IF;
         END LOOP;

@@ -24,6 +24,8 @@ CREATE TABLE public.outbox_delivery_default PARTITION OF public.outbox_delivery 
 CREATE INDEX outbox_delivery_of_message ON public.outbox_delivery (message_id, id);
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.outbox_delivery
     FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.outbox_delivery_default
+    FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();
 """
 
 

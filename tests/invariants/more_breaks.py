@@ -102,7 +102,9 @@ DATABASE = {
     "config.evidence_cannot_be_changed": """DO $$ BEGIN EXECUTE format('GRANT UPDATE (after) ON %s TO backstop_agent',
         (SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = 'public.ledger_row_change'::regclass));
         END $$""",
-    "config.guards_are_on": "ALTER TABLE public.billing_invoice DISABLE TRIGGER record_change",
+    "config.guards_are_on": """DO $$ BEGIN EXECUTE format('ALTER TABLE %s DISABLE TRIGGER append_only',
+        (SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = 'public.ledger_row_change'::regclass));
+        END $$""",
     "config.functions_are_closed": "GRANT EXECUTE ON FUNCTION public.ledger_record_change() TO PUBLIC",
     "config.constraints_hold": "ALTER TABLE public.billing_payment DROP CONSTRAINT billing_payment_refund_cap",
     "config.columns_are_exact": "ALTER TABLE public.agent_window ALTER amount TYPE numeric",
