@@ -213,6 +213,8 @@ BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
 BACKSTOP_PROVIDER_LOG = "sandbox.comparison.compare"  # (conn, quiet=…) -> how the books agree with the provider's own log
 # Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).
 BACKSTOP_ON_SETTLED = ["escalations.settled.open_if_needed", "agent.settled.tell_conversation"]
+# Called when the provider says otherwise than a finished message, inside one transaction, with (conn, message, status).
+BACKSTOP_ON_CONTRADICTED = ["escalations.settled.open_contradicted", "agent.settled.tell_contradiction"]
 # Called inside the transaction that opens or decides an escalation, with keyword arguments (conn, escalation).
 BACKSTOP_ON_ESCALATION = ["agent.settled.tell_escalation"]
 

@@ -1,4 +1,4 @@
-"""What a settled outbox message asks of a person: a refused payment, or an outcome that nobody knows."""
+"""What a settled outbox message asks of a person: a refused payment, an outcome nobody knows, one the provider takes back."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,6 +39,30 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     )
 
 
+def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], status: str) -> None:
+    """Ask a person about a finished message of which the provider says otherwise now, such as a refund that failed later.
+
+    The books stay as they are. Runs as the outbox login; a second call for the same message changes nothing.
+    """
+    with conn.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(STATE, (message["id"],)).fetchone()
+    assert row is not None
+    if known(conn, message_id=message["id"], kind="dirty_state"):
+        return
+    was = {"succeeded": "carried out", "rejected": "refused"}.get(row["state"], "withdrawn")
+    why = f"Our books say that this was {was}, but now the payment provider says: {status}."
+    lifecycle.open(
+        conn,
+        kind="dirty_state",
+        object=f"message:{message['id']}",
+        payload=payload(kind="dirty_state", message_id=message["id"], row=row) | {"reason": why},
+        thread=row["thread"],
+        subject=row["subject"],
+        requested_by=row["on_behalf_of"],
+        ai_message_id=row["ai_message_id"],
+    )
+
+
 def kind_of(*, state: str, topic: str, compensation_needed: bool) -> str | None:
     """Return the kind of escalation that a message in this state needs, or None. An uncertain one is looked up first."""
     if state == "dead" or compensation_needed:
@@ -47,7 +71,7 @@ def kind_of(*, state: str, topic: str, compensation_needed: bool) -> str | None:
 
 
 def known(conn: Connection[Any], *, message_id: int, kind: str) -> bool:
-    """Return whether this refusal was put to a person before, decided or not: a refusal is final and asked about once."""
+    """Return whether this was put to a person before, decided or not: what is final is asked about once."""
     found = conn.execute(
         "SELECT 1 FROM public.escalations_escalation WHERE object = %s AND kind = %s", (f"message:{message_id}", kind)
     ).fetchone()

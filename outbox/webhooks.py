@@ -17,7 +17,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
-from ledger import faults
+from ledger import faults, wiring
 from outbox import gateway, live, lookups, settling, transitions
 from outbox.leases import Row
 from outbox.settling import Delivery
@@ -129,16 +129,19 @@ def _process(pool: Pool, event: Row) -> str | None:
     if message["provider_id"] not in (None, event["object_id"]):
         return "another object"  # such as one whose creation got no answer and was replaced
     if message["state"] in transitions.FINAL:
-        return _compared(message, event)
+        return _compared(pool, message, event)
     return _adopt(pool, message, event)
 
 
-def _compared(message: Row, event: Row) -> str:
-    """Return how an event fits what was settled before; one that contradicts it is reported, and changes nothing."""
+def _compared(pool: Pool, message: Row, event: Row) -> str:
+    """Return how an event fits what was settled before; one that contradicts it changes nothing, and is put before a person."""
     status = about(event["payload"]).get("status")
     moved = message["state"] == "succeeded"
     if status in (("failed", "canceled") if moved else ("succeeded",)):
         log.error("outbox.webhook.contradicted", message=message["id"], event_id=event["event_id"], state=message["state"])
+        with pool.connection() as conn, conn.transaction():
+            for tell in wiring.plugged_all("BACKSTOP_ON_CONTRADICTED"):
+                tell(conn, message=message, status=status)
         return f"contradicts: {message['state']} here, {status} there"
     return f"already {message['state']}"
 

@@ -25,7 +25,8 @@ Row = dict[str, Any]
 # The requests as they were frozen say what must have moved, in the provider's own units.
 MESSAGES = """
 SELECT m.id AS message_id, m.uid, m.topic, m.state, m.provider_id, m.steps #> '{0,params}' AS params,
-    EXISTS (SELECT FROM public.escalations_escalation e WHERE e.object = 'message:' || m.id AND e.kind = 'dirty_state') AS known
+    EXISTS (SELECT FROM public.escalations_escalation e WHERE e.object = 'message:' || m.id
+        AND (e.kind = 'dirty_state' OR e.state IN ('open', 'claimed'))) AS known
 FROM public.outbox_message m WHERE m.topic IN ('payment.charge', 'payment.refund')
 """
 BOOKS = """

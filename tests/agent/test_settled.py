@@ -60,3 +60,13 @@ def test_it_is_told_again_to_other_threads(talk: Talk, outbox: Any) -> None:
     for thread in (talk.thread, UUID(int=1)):
         settled.tell_conversation(outbox, message=message(talk, thread=thread), outcome=Outcome(kind="succeeded"))
     assert talk.one("SELECT count(*) FROM public.agent_notice") == 2
+
+
+@pytest.mark.parametrize(("state", "was", "status"), [("succeeded", "confirmed", "failed"), ("rejected", "refused", "succeeded")])
+def test_it_says_once_what_the_provider_takes_back(talk: Talk, outbox: Any, state: str, was: str, status: str) -> None:
+    for _ in range(2):
+        settled.tell_contradiction(outbox, message=message(talk, state=state), status=status)
+    settled.tell_contradiction(outbox, message=message(talk, state=state, thread=None), status=status)
+    [(found, text)] = talk.rows("SELECT state, text FROM public.agent_notice")
+    assert found == "uncertain"
+    assert text.endswith(f": it was {was}, but now Stripe says: {status}. A person will look.")
