@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.agent import crashing, stopping
-from tests.agent.talks import Talk
 from tests.agent.takeovers import HELD, check, outcomes, script
+from tests.agent.talks import Talk
 
 SECONDS = 10.0
 POINTS = [
