@@ -6,14 +6,18 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
+from random import Random
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage, SystemMessage
 
 from ledger import faults
-from sandbox.chaos import plans, strikes
+from sandbox.chaos import plans, strikes, words
 from sandbox.chaos.places import Place, own
 from sandbox.chaos.strikes import KILL_EVERY, POINTS
+from sandbox.offline.model import OfflineModel
+from tests.sandbox.offline_talks import PROMPT
 from tests.stack import manage
 
 DAY = date(2026, 11, 30)
@@ -67,6 +71,16 @@ def test_every_point_is_one_that_its_part_comes_by() -> None:
     assert planned
     assert all(faults.parse(fault) for fault in planned)
     assert {point for points in POINTS.values() for point in points} == faults.POINTS.keys()
+
+
+@pytest.mark.parametrize("text", [*(text for _, text in words.REQUESTS if text != "What did you do?"), words.HELD])
+@pytest.mark.parametrize("currency", [*words.SIGNS])
+def test_the_offline_model_understands_whatever_is_said(text: str, currency: str) -> None:
+    about = words.About(currency=currency, past=("September 2026", "October 2026"))
+    prompt = PROMPT.format(customer=42, currency=currency, today=DAY)
+    said = words.filled(text, Random(1), about=about)
+    answer = OfflineModel().invoke([SystemMessage(prompt), HumanMessage(said)])
+    assert answer.text.startswith("I have no tool ")  # it names those that it would call, were any bound
 
 
 # -- arguments ---------------------------------------------------------------------------------
