@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 from psycopg_pool import ConnectionPool
 
-from tests import databases, plugin
+from tests import databases, plugin, trap
 
 if TYPE_CHECKING:
     from tests.agent.batches import Desk
@@ -29,6 +29,13 @@ def _passwords_cost_nothing() -> Iterator[None]:
     """Hash passwords fast: what makes guessing them slow made half of the time of a test that needs a person."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_contacted_in_a_transaction() -> Iterator[None]:
+    """Fail a test in which something but PostgreSQL was contacted in a transaction, here or in a worker that it started."""
+    yield
+    assert not (caught := trap.caught(plugin.FOLDER)), caught
 
 
 @pytest.fixture(scope="session")

@@ -35,5 +35,8 @@ def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, 
         os.dup2(printed, stream)
     import django
 
+    from tests import trap
+
+    trap.install(env["BACKSTOP_DATA"])
     django.setup()
     main(*arguments)

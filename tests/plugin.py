@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from tests import databases, servers
+from tests import databases, servers, trap
 
 ADMIN = servers.superuser()
 DATABASE = databases.clone(ADMIN)
@@ -25,6 +25,9 @@ os.environ |= {
     "LANGGRAPH_STRICT_MSGPACK": "true",
     "NO_PROXY": "127.0.0.1,localhost",
 }
+
+
+trap.install(FOLDER)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

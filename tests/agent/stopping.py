@@ -29,18 +29,25 @@ def worker(
 
     `limit` is how long its transactions may take, so that a test need not wait for the login's own limit; "" leaves that.
     """
-    from tests import databases, forks, plugin  # a database of its own, which the process must not make again
+    from tests import forks
 
-    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
-    if limit:
-        address += f"&options={quote(f'-c transaction_timeout={limit}')}"
-    environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "BACKSTOP_FAULT": fault, **more}
-    process = forks.start(main, thread, script, point, behind, env=environment, log=log)
+    env = environment(limit=limit, BACKSTOP_FAULT=fault, **more)
+    process = forks.start(main, thread, script, point, behind, env=env, log=log)
     try:
         yield Zombie(process=process, log=log)
     finally:
         process.kill()
         process.join(10)
+
+
+def environment(*, limit: str = "", **more: str) -> dict[str, str]:
+    """Return the environment of an agent worker."""
+    from tests import databases, plugin  # a database of its own, which the process must not make again
+
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    if limit:
+        address += f"&options={quote(f'-c transaction_timeout={limit}')}"
+    return os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", **more}
 
 
 def main(thread: UUID, script: tuple[Any, ...], point: str, behind: float) -> None:
