@@ -13,7 +13,7 @@ from agent import answers, execution, explanations, gate, policies, validation
 from agent.answers import Answer
 from agent.blame import Failed
 from agent.execution import Known
-from agent.failures import Bug, Infrastructure, Kind
+from agent.failures import Bug, Infrastructure, Kind, Phase, classify
 from agent.gate import Verdict
 from agent.leases import LeaseLost
 from agent.recording import Pool, Record
@@ -64,12 +64,11 @@ def run_batch(pool: Pool, *, batch: Batch, tools: Mapping[str, Tool] | None = No
     record = Record(pool=pool, attempt=_attempt(batch))
     try:
         return _Run(batch=batch, record=record, tools=tools if tools is not None else registry()).outcome()
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise Infrastructure(type(error).__name__) from error
-    except psycopg.Error as error:
-        if error.sqlstate == "BS001":
+    except psycopg.Error as error:  # outside of the calls: a read-only server says so in another family of errors
+        kind = classify(phase=Phase.BEGIN, error=error)
+        if kind is Kind.LOST_LEASE:
             raise LeaseLost from error
-        raise Bug(type(error).__name__) from error
+        raise (Infrastructure if kind is Kind.INFRASTRUCTURE else Bug)(type(error).__name__) from error
 
 
 def _attempt(batch: Batch) -> Attempt:

@@ -56,7 +56,7 @@ class Draft:
         try:
             with self.pool.connection(timeout=1) as conn:
                 row = conn.execute(SAVE, {"thread": self.lease.thread, "fence": self.lease.fence, "text": self.text}).fetchone()
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             log.warning("agent.draft.unsaved", thread=str(self.lease.thread), error=type(error).__name__)
             return False
         return bool(row and row[0])
@@ -66,6 +66,6 @@ class Draft:
         try:
             with self.pool.connection(timeout=1) as conn:
                 conn.execute(CLEAR, (self.lease.thread, self.lease.fence))
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
             log.warning("agent.draft.left", thread=str(self.lease.thread), error=type(error).__name__)
         events.publish(self.lease.thread, "draft", text="")

@@ -13,6 +13,7 @@ from django.conf import settings
 from psycopg import Connection
 
 from agent.runs import Pool, Run
+from ledger import connections
 
 log = structlog.get_logger()
 
@@ -40,7 +41,7 @@ class Heartbeat:
     def __init__(self, pool: Pool) -> None:
         # a dead network must not keep the heartbeat waiting longer than a lease lives
         self._address = str(pool.conninfo)
-        self._options: dict[str, Any] = {"autocommit": True, "connect_timeout": 5, "tcp_user_timeout": 8000}
+        self._options = connections.arguments() | {"connect_timeout": 5, "tcp_user_timeout": 8000}
         self._runs: dict[int, tuple[Run, float]] = {}
         self._changed = Condition()
         self._thread: Thread | None = None

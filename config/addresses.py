@@ -5,7 +5,7 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict
 
 # Under ASGI every request has a thread of its own, so a connection that a thread keeps is a connection lost.
-POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "max_idle": 300}
+POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "max_idle": 300, "reconnect_timeout": 5}
 
 
 def database(*, url: str, pooler: str, pooled: bool = False) -> dict[str, Any]:

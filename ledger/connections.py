@@ -7,9 +7,10 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.db import connection, transaction
-from psycopg import Connection
+from psycopg import Connection, errors
 from psycopg_pool import ConnectionPool
 
 BELIEVED = 1.0  # seconds
@@ -46,6 +47,48 @@ def check_if_idle(conn: Connection[Any]) -> None:
         conn._looked_at = now  # type: ignore[attr-defined]
 
 
+class Pool(ConnectionPool[Connection[Any]]):
+    """A pool that makes all of its connections anew when one is dead, or at a server that takes no writes any more.
+
+    Where one is, all are: the server has restarted, or is not the primary now. Found one after the other, with psycopg's
+    growing waits in between, they would cost a busy process every try that a batch has.
+    """
+
+    # Tries to connect come further and further apart: after an outage of a minute the next would come a minute later.
+    # A try that ended is begun anew by whoever asks for a connection next.
+    RECONNECT_SECONDS = 5
+
+    def __init__(self, url: str, *, size: int, name: str = "", timeout: float = 10) -> None:
+        """Open the pool; whoever finds all connections in use waits for `timeout` seconds."""
+        super().__init__(
+            url, kwargs=arguments(), min_size=1, max_size=size, timeout=timeout, max_idle=300, check=self._check_one,
+            reconnect_timeout=self.RECONNECT_SECONDS, open=True, name=name or None,
+        )  # fmt: skip
+
+    @contextmanager
+    def connection(self, timeout: float | None = None) -> Iterator[Connection[Any]]:
+        """Lend a connection for the block."""
+        with super().connection(timeout) as conn:
+            try:
+                yield conn
+            except errors.ReadOnlySqlTransaction:
+                conn.close()
+                raise
+
+    def putconn(self, conn: Connection[Any]) -> None:
+        """Take a connection back."""
+        if conn.closed:
+            self.drain()
+        super().putconn(conn)
+
+    def _check_one(self, conn: Connection[Any]) -> None:
+        try:
+            check_if_idle(conn)
+        except psycopg.Error:
+            self.drain()
+            raise
+
+
 def pool() -> "ConnectionPool[Connection[Any]]":
     """Return the pool, opened at first use (after any fork)."""
     with _first_use:
@@ -53,15 +96,5 @@ def pool() -> "ConnectionPool[Connection[Any]]":
 
 
 @cache
-def _pool() -> "ConnectionPool[Connection[Any]]":
-    return ConnectionPool(
-        settings.DATABASE_URL,
-        kwargs=arguments(),
-        min_size=1,
-        max_size=settings.POOL_SIZE,
-        timeout=10,
-        max_idle=300,
-        check=check_if_idle,
-        open=True,
-        name=settings.LOGIN,
-    )
+def _pool() -> Pool:
+    return Pool(settings.DATABASE_URL, size=settings.POOL_SIZE, name=settings.LOGIN)
