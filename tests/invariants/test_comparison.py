@@ -115,7 +115,10 @@ def test_what_is_otherwise_at_the_provider_is_named(used: Usage, instance: Path,
     paid = superuser.execute(f"SELECT provider_id FROM public.outbox_message WHERE id = {CHARGE}").fetchone()
     assert row and paid
     used.provider.settle(row[1], "failed")
+    assert names(superuser, quiet=False) == set()  # the event may be on its way
     assert names(superuser) == {"sandbox.failed_afterwards", "sandbox.sums_agree"}
+    used.provider.advance(1)
+    assert names(superuser, quiet=False) == {"sandbox.failed_afterwards", "sandbox.sums_agree"}
     asked = f"""INSERT INTO public.escalations_escalation (kind, object, payload)
         VALUES ('dirty_state', 'message:{row[2]}', '{{}}')"""
     with broken(superuser, asked):
