@@ -121,7 +121,7 @@ def follow(checkpoint_id: str) -> None:
     """
     made_at = clock.UUID(hex=checkpoint_id).time
     with _following:
-        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, made_at)
+        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, made_at)  # type: ignore[assignment]
 
 
 def _messages(checkpoint: Checkpoint) -> list[BaseMessage]:

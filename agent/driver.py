@@ -12,7 +12,7 @@ from langgraph.errors import GraphDrained
 from langgraph.types import Command, StateSnapshot
 from psycopg import Connection
 
-from agent import events, graph, heartbeats, leases, llm, policies, queue, sweep, threads
+from agent import endings, events, graph, heartbeats, leases, llm, policies, queue, sweep, threads
 from agent.budgets import Limits, new_turn
 from agent.checkpoints import FencedSaver
 from agent.leases import LeaseLost
@@ -72,10 +72,6 @@ def drive(
     return ended
 
 
-class OtherGraph(Exception):
-    """The thread stopped in a version of the graph that this worker does not run; it could lose its question here."""
-
-
 @dataclass(kw_only=True)
 class _Drive:
     """One lease's work."""
@@ -118,10 +114,10 @@ class _Drive:
         except LeaseLost:
             log.warning("agent.run.lost", thread=str(run.thread), fence=run.lease.fence)
         except GraphDrained as drained:
-            self._leave(at_once=True, reason=drained.reason)
-        except Exception:
+            self._leave(at_once=True, reason=drained.reason, why="Interrupted")
+        except Exception as error:
             log.exception("agent.run.failed", thread=str(run.thread))
-            self._leave(at_once=False, reason="failed")
+            self._leave(at_once=False, reason="failed", why=endings.why(error))
         return "left", False
 
     def _released(self, state: leases.State, activity: str) -> tuple[Outcome, bool]:
@@ -135,23 +131,23 @@ class _Drive:
         faults.reach("run.released", thread=run.thread)
         return state, more
 
-    def _leave(self, *, at_once: bool, reason: str) -> None:
+    def _leave(self, *, at_once: bool, reason: str, why: str) -> None:
         """Give the lease back with the thread unfinished; when even that fails the lease runs out by itself."""
         run = self.run
         log.info("agent.run.left", thread=str(run.thread), reason=reason)
         try:
             with run.pool.connection(timeout=2) as conn:
-                leases.leave(conn, run.lease, at_once=at_once)
+                leases.leave(conn, run.lease, at_once=at_once, activity=why)
         except psycopg.Error as error:
             log.warning("agent.lease.kept", thread=str(run.thread), error=type(error).__name__)
 
     def _advance(self) -> tuple[leases.State, str]:
         """Do the first thing that fits, until nothing does. Returns the thread's state and what lists say about it."""
         if self.run.lease.graph_version != GRAPH_VERSION:
-            raise OtherGraph(f"the thread waits in version {self.run.lease.graph_version} of the graph")
+            raise endings.OtherGraph(f"the thread waits in version {self.run.lease.graph_version} of the graph")
         for _ in range(ROUNDS):
             self._check()
-            snapshot = self.compiled.get_state(self.config)
+            snapshot = self._snapshot()
             if snapshot.interrupts:
                 decided = self._decided(snapshot)
                 if not decided:
@@ -162,6 +158,14 @@ class _Drive:
             elif not self._answer_messages(snapshot):
                 return "idle", ""
         raise GraphDrained("many questions in one lease")
+
+    def _snapshot(self) -> StateSnapshot:
+        try:
+            return self.compiled.get_state(self.config)
+        except (psycopg.Error, LeaseLost):
+            raise
+        except Exception as error:
+            raise endings.Unreadable from error
 
     def _answer_messages(self, snapshot: StateSnapshot) -> bool:
         """Take queued messages into the thread, which is finished; return whether one of them ended in a question."""

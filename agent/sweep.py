@@ -5,12 +5,12 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from agent import events
+from agent import endings, events
 from agent.leases import CAP
 from escalations import lifecycle
 
 AT_ONCE = 200  # threads in one sweep; the next one finds the rest
-REASON = "The conversation could not go on: {sweeps} drives of it ended without progress. What was applied stays applied."
+REASON = "The conversation could not go on after {sweeps} tries. The last one: {why} What was applied stays applied."
 
 # What needs a drive, by rows alone; the driver looks at the checkpoint. A waiting thread whose question is undecided does
 # not. `next_sweep_at` spaces the drives of a thread that makes no progress, and of one whose bell was just rung.
@@ -39,10 +39,15 @@ SELECT DISTINCT m.thread FROM public.agent_staff_message m
 WHERE m.state = 'queued' AND NOT EXISTS (SELECT FROM public.agent_thread t WHERE t.thread = m.thread)
 LIMIT %(most)s
 """
+# Whoever left the lease said why; whoever died in it did not.
 GIVE_UP = """
-UPDATE public.agent_thread SET state = 'stuck', activity = 'Could not go on', leased_until = NULL, lease_owner = NULL
-WHERE thread = %s AND sweeps >= %s AND (leased_until IS NULL OR leased_until < now())
-RETURNING thread
+WITH last AS (
+    SELECT thread, CASE WHEN leased_until IS NULL THEN activity ELSE %(died)s END AS why FROM public.agent_thread
+    WHERE thread = %(thread)s AND sweeps >= %(cap)s AND (leased_until IS NULL OR leased_until < now()) FOR UPDATE
+)
+UPDATE public.agent_thread t SET state = 'stuck', activity = 'Could not go on', leased_until = NULL, lease_owner = NULL
+FROM last WHERE t.thread = last.thread
+RETURNING last.why
 """
 WENT_ON = "The conversation went on and came to its end."
 ABOUT = """
@@ -65,14 +70,15 @@ def sweep(conn: Connection[Any]) -> list[UUID]:
 def give_up(conn: Connection[Any], *, thread: UUID, sweeps: int) -> None:
     """Mark the thread stuck and open an escalation; *Resume* on its page, or a new message, drives it again."""
     with conn.transaction():
-        if conn.execute(GIVE_UP, (thread, CAP)).fetchone() is None:
+        given_up = conn.execute(GIVE_UP, {"thread": thread, "cap": CAP, "died": endings.DIED}).fetchone()
+        if given_up is None:
             return
         subject, author = conn.execute(ABOUT, (thread,)).fetchone() or (None, None)
         lifecycle.open(
             conn,
             kind="infrastructure",
             object=stuck(thread),
-            payload={"reason": REASON.format(sweeps=sweeps), "phase": "before_answers", "calls": []},
+            payload={"reason": REASON.format(sweeps=sweeps, why=given_up[0]), "phase": "before_answers", "calls": []},
             thread=thread,
             subject=subject,
             requested_by=author,
