@@ -105,8 +105,9 @@ def _messages(conn: Connection[Any]) -> dict[UUID, Row]:
 def _allow_for_news(messages: Mapping[UUID, Row], movements: Iterable[Movement], *, since: int) -> None:
     """Count a refund that failed just now as known: the event that says so is on its way."""
     for uid, group in _by_uid(movements).items():
-        if uid in messages and any(not _is_of(movement) and movement["at"] > since for movement in group):
-            messages[uid]["known"] = True
+        message = messages.get(uid) if uid else None
+        if message and any(not _is_of(movement) and movement["at"] > since for movement in group):
+            message["known"] = True
 
 
 def _judged(
