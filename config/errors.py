@@ -1,6 +1,7 @@
 """What a person sees when a request fails: one page, one sentence, and whether anything was changed."""
 
 import secrets
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -10,6 +11,7 @@ import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
@@ -36,10 +38,21 @@ PAGES = {
     429: Page(title="Too many tries", text="Logging in is paused.", icon="timer"),
     500: Page(title="This page broke", text="Nothing was changed by it. Try again; if it breaks again, report it."),
 }
+# While PostgreSQL starts again, for a second or two: everything that was committed is there.
+DATABASE_DOWN = Page(
+    title="The database does not answer",
+    text="What was saved is safe. Try again in a moment.",
+    icon="database",
+)
 # A failure may come after the commit, or hide whether there was one: nobody is told that nothing happened.
 BROKE_WHILE_CHANGING = Page(
     title="This page broke",
     text="It may have been carried out or not: look before you try again. If it breaks again, report it.",
+)
+DATABASE_LOST = Page(
+    title="The database does not answer",
+    text="What you sent may have been saved or not: look before you send it again.",
+    icon="database",
 )
 FORM_EXPIRED = Page(
     title="This form is out of date",
@@ -75,7 +88,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with a reference that finds the log line; Django logs the traceback itself."""
+    """Answer 500 with a reference that finds the log line, or 503 while PostgreSQL is down; Django logs the traceback itself."""
+    if isinstance(sys.exc_info()[1], (OperationalError, InterfaceError)):
+        log.warning("config.database.lost", method=request.method, path=request.path)
+        return respond(request, 503, page=DATABASE_DOWN if request.method in SAFE else DATABASE_LOST)
     reference = f"tr-{secrets.token_hex(3)}"
     log.error("config.page.broke", reference=reference, method=request.method, path=request.path)
     page = PAGES[500] if request.method in SAFE else BROKE_WHILE_CHANGING
