@@ -40,8 +40,7 @@ def kill_worker(run: Run) -> None:
     injections.arm(settings.DATA_DIR, part="agent", fault=f"batch.write:{KILLED_AT}:kill:{run.thread}")
     old = demonstration.kill("agent")
     run.tell(f"Worker {old} is killed, so that the supervisor starts one that dies on cue.", state="queued")
-    late = "No new worker has come up."
-    new = runs.wait(lambda: demonstration.works("agent") and demonstration.pid("agent"), seconds=STARTS, otherwise=late)
+    new = runs.wait(lambda: _successor("agent", old), seconds=STARTS, otherwise="No new worker has come up.")
     run.tell(
         f"Worker {new} takes work. It gets kill -9 as soon as call {KILLED_AT} of {requests.CALLS} has written.", state="held"
     )
@@ -50,6 +49,12 @@ def kill_worker(run: Run) -> None:
     run.send()
     gone = f"Worker {{worker}} is dead: {KILLED_AT} of {{calls}} calls had written, and PostgreSQL undid all of them."
     follow(run, dead=gone)
+
+
+def _successor(part: str, old: int) -> int | None:
+    """Return the process that works in the place of another one."""
+    new = demonstration.pid(part)
+    return new if new != old and demonstration.works(part) else None
 
 
 def lose_answer(run: Run) -> None:

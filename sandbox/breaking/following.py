@@ -19,7 +19,7 @@ class Follower:
 
     run: Run
     said: set[str] = field(default_factory=set)
-    fence: int = 0
+    fence: int = 0  # of the worker that was lost
 
     def once(self, key: str, text: str, *, state: str) -> None:
         """Tell something the first time."""
@@ -41,12 +41,12 @@ class Follower:
     def _of_the_batch(self, found: Facts, *, dead: str) -> None:
         open_try = bool(found.tries) and found.tries[-1].outcome is None
         if open_try and found.worker and not demonstration.alive(found.worker) and not found.executed:
+            self.fence = self.fence or found.fence
             self.once("dead", dead.format(worker=found.worker, calls=requests.CALLS), state="undone")
         if "dead" in self.said and not found.held and found.committed is None:
             self._lease_over()
-        if "dead" in self.said and self.fence and found.fence > self.fence:
+        if "dead" in self.said and found.fence > self.fence:
             self.once("taken", "Its lease has run out. A new worker has taken the conversation over.", state="info")
-        self.fence = self.fence or found.fence
         if found.committed:
             number = found.tries.index(found.committed) + 1
             which = f"Attempt {number}" if number > 1 else "The batch"

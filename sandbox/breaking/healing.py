@@ -44,7 +44,9 @@ def _of_threads(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def _of_requests(number: int) -> Iterator[str]:
     if number:
-        yield f"{_of(number, 'request')} for the sweep: at most 5 s"
+        yield _of(number, "request") + (
+            " for the sweep: at most 5 s" if demonstration.works("agent") else " for the agent to start"
+        )
 
 
 def _of_messages(rows: list[dict[str, Any]]) -> Iterator[str]:

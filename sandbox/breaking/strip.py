@@ -87,7 +87,8 @@ class Strip:
     def said(self) -> str:
         """Return what a screen reader hears when it changes: no ages, no seconds."""
         down = [part.name for part in self.parts if part.word != "up"]
-        true = f"{self.checked - len(self.broken)} of {self.checked} hold." if self.checked else "Not looked yet."
+        held = "held" if self.old else "hold"
+        true = f"{self.checked - len(self.broken)} of {self.checked} {held}." if self.checked else "Not looked yet."
         return f"{true} {', '.join(down)} down." if down else true
 
 

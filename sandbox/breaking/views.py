@@ -181,7 +181,7 @@ def _shown(request: HttpRequest, number: int | None, *, before: Conversation | N
         return redirect(address)
     if before is None or before.pk != number:
         return HttpResponse(status=204, headers={"HX-Redirect": address})
-    return render(request, "sandbox/_break_acts.html", _buttons(number, user_can_talk(request.user)))
+    return render(request, "sandbox/_break_done.html", _buttons(number, user_can_talk(request.user)))
 
 
 def _refused(request: HttpRequest, sentence: str) -> HttpResponse:
