@@ -14,6 +14,8 @@ from outbox import bell
 
 log = structlog.get_logger()
 
+LONGEST = 15.0  # seconds that a transaction of the agent's may take: a batch ends after 10
+
 
 @shared_task(name="agent.drive")
 def drive(thread: str) -> None:
@@ -25,6 +27,8 @@ def drive(thread: str) -> None:
 def sweep() -> None:
     """Ring for every thread that needs a drive and has none."""
     with connections.pool().connection() as conn:
+        if not connections.can_limit(conn):
+            connections.end_overlong(conn, seconds=LONGEST)
         threads = sweeper.sweep(conn)
     for thread in threads:
         log.info("agent.thread.swept", thread=str(thread))

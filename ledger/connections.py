@@ -98,3 +98,25 @@ def pool() -> "ConnectionPool[Connection[Any]]":
 @cache
 def _pool() -> Pool:
     return Pool(settings.DATABASE_URL, size=settings.POOL_SIZE, name=settings.LOGIN)
+
+
+OVERLONG = """
+SELECT count(pg_catalog.pg_terminate_backend(pid)) FROM pg_catalog.pg_stat_activity
+WHERE usename = current_user AND datname = current_database() AND pid <> pg_catalog.pg_backend_pid()
+  AND xact_start < now() - make_interval(secs => %s)
+"""
+
+
+def end_overlong(conn: "Connection[Any]", *, seconds: float) -> int:
+    """End what this login has kept open for longer, and return how much that was: its process stopped in the middle.
+
+    PostgreSQL does it by itself from 17 on (`transaction_timeout`, config/logins.py). Before that nothing else frees what a
+    process has locked that stopped between two statements of a pipeline.
+    """
+    row = conn.execute(OVERLONG, (seconds,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def can_limit(conn: "Connection[Any]") -> bool:
+    """Return whether the server ends overlong transactions by itself."""
+    return conn.info.server_version >= 170000

@@ -13,6 +13,7 @@ from ledger import connections
 from outbox import bell, leases, relay, requests, webhooks
 
 BUDGET_SECONDS = 20.0  # a task that goes on for ever would hold up the worker's end
+LONGEST = 25.0  # seconds that a transaction of the outbox's may take
 STOPPING = threading.Event()
 log = structlog.get_logger()
 
@@ -22,6 +23,8 @@ def deliver() -> None:
     """Take over from lost workers, do what people asked for, process events, then send what is due."""
     pool, go_on = connections.pool(), until(BUDGET_SECONDS)
     with pool.connection() as conn:
+        if not connections.can_limit(conn):
+            connections.end_overlong(conn, seconds=LONGEST)
         for message, state in leases.rescue(conn):
             log.warning("outbox.message.rescued", message=message, state=state)
         requests.carry_out(conn)

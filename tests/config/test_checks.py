@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -50,6 +51,13 @@ def test_whoever_bypasses_row_level_security_is_refused(settings: Any, superuser
     finally:
         superuser.execute(f"DROP OWNED BY {role}")
         superuser.execute(f"DROP ROLE {role}")
+
+
+def test_a_login_whose_transactions_have_no_limit_is_named(settings: Any) -> None:
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
+    unlimited = f"{address}&options={quote('-c idle_in_transaction_session_timeout=0')}"
+    [sentence] = found(settings, url=unlimited, login="agent")
+    assert sentence.startswith("config.W001 Transactions of the login backstop_agent have no time limit")
 
 
 def test_the_owner_may_migrate(settings: Any) -> None:

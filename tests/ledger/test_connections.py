@@ -4,7 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
+import psycopg
+import pytest
+
 from ledger import connections
+from tests.waiting import until
 
 
 def test_it_opens_one_pool_for_threads_that_come_at_once(database: None) -> None:
@@ -18,3 +22,16 @@ def test_it_opens_one_pool_for_threads_that_come_at_once(database: None) -> None
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(first, range(8)))) == 1
+
+
+def test_it_ends_what_a_stopped_process_of_the_same_login_keeps_open(connect: Any) -> None:
+    stopped, agent, outbox, waits = connect("agent"), connect("agent"), connect("outbox"), connect("agent")
+    with pytest.raises(psycopg.OperationalError), stopped.pipeline():
+        stopped.execute("SELECT pg_advisory_xact_lock(1)").fetchone()  # its transaction is open, and not idle
+        with outbox.transaction():
+            outbox.execute("SELECT 1")
+            assert connections.end_overlong(agent, seconds=60) == 0
+            until(lambda: connections.end_overlong(agent, seconds=0.05), what="an end")
+            assert outbox.execute("SELECT 1").fetchone() == (1,)
+        waits.execute("SELECT pg_advisory_lock(1)")
+        stopped.execute("SELECT 1").fetchone()
