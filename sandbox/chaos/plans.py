@@ -38,6 +38,7 @@ class Plan:
 
     seed: int
     seconds: float
+    parts: tuple[str, ...]
     cast: tuple[DemoCustomer, ...]
     clients: tuple[tuple[Talk, ...], ...]
     strikes: tuple[Strike, ...]
@@ -54,6 +55,7 @@ def make(*, seed: int, clients: int, seconds: float, today: date, parts: Sequenc
     return Plan(
         seed=seed,
         seconds=seconds,
+        parts=tuple(parts),
         cast=members,
         clients=tuple(_client(seed, number, about, seconds=seconds) for number in range(clients)),
         strikes=strikes.plan(seed=seed, seconds=seconds, parts=parts),

@@ -15,6 +15,7 @@ from sandbox.chaos.places import Place
 from sandbox.chaos.plans import Plan
 from sandbox.chaos.reports import Logs, Report
 from sandbox.chaos.spares import Spare
+from sandbox.chaos.strikes import SPARE
 from sandbox.demo.provider import Provider
 from sandbox.servers import CannotStart
 
@@ -26,14 +27,14 @@ def run(place: Place, plan: Plan, *, patience: float, say: Callable[[str], None]
     report = Report(seed=plan.seed, commit=reports.commit(), clients=len(plan.clients), seconds=plan.seconds)
     logs, since = Logs(place), _now(place)
     customers = _customers(place, plan)
-    with spare_worker(place) as spare:
+    with spare_worker(place, wanted=SPARE in plan.parts) as spare:
         injuries, crowd = Injuries(place, spare), Crowd(place, plan, customers=customers)
         crowd.start()
         try:
             say(f"Harming for {plan.seconds:g} s.")
             injuries.run(plan.strikes)
             say("Healing.")
-            _heal(place, injuries, crowd, report=report, patience=patience, working=lambda: place.works() and spare.ready())
+            _heal(place, injuries, crowd, report=report, patience=patience, working=lambda: place.works() and spare.works())
         finally:
             injuries.lift()
             crowd.leave()
@@ -75,16 +76,21 @@ def _now(place: Place) -> datetime:
 
 
 @contextmanager
-def spare_worker(place: Place) -> Iterator[Spare]:
-    """Have a second agent worker; it is ended afterwards."""
+def spare_worker(place: Place, *, wanted: bool) -> Iterator[Spare]:
+    """Have a second agent worker, if it is wanted; it is ended afterwards."""
     spare = Spare(place, directory=settings.BASE_DIR)
-    spare.start()
     try:
-        deadline = time.monotonic() + READY
-        while not spare.ready():
-            if time.monotonic() > deadline:
-                raise CannotStart(f"The second agent worker did not start: see {place.data}/logs/spare.log.")
-            time.sleep(0.1)
+        if wanted:
+            _start(place, spare)
         yield spare
     finally:
         spare.stop()
+
+
+def _start(place: Place, spare: Spare) -> None:
+    spare.start()
+    deadline = time.monotonic() + READY
+    while not spare.ready():
+        if time.monotonic() > deadline:
+            raise CannotStart(f"The second agent worker did not start: see {place.data}/logs/spare.log.")
+        time.sleep(0.1)

@@ -23,7 +23,7 @@ from tests.stack import manage
 DAY = date(2026, 11, 30)
 QUICK = {"BACKSTOP_LEASE_SECONDS": "21", "BACKSTOP_HEARTBEAT_SECONDS": "6"}
 # Whatever cuts off a delivery costs the outbox's lease of two minutes: `make chaos` has the time.
-PARTS = "agent,spare,web,keeper,beat,valkey"
+PARTS = "agent,web,keeper,beat,valkey"
 KILLS = ("kill", "point", "immediate")
 
 
@@ -128,7 +128,7 @@ def chaos(place: Place, *given: str) -> "tuple[subprocess.CompletedProcess[str],
 
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_or_doubled_by_what_kills_workers_and_broker(place: Place) -> None:
-    done, found = chaos(place, "--seed", "5", "--clients", "3", "--seconds", "15", "--parts", PARTS)
+    done, found = chaos(place, "--seed", "5", "--clients", "3", "--seconds", "12", "--parts", PARTS)
     assert (done.returncode, found["violations"], found["not_quiet"]) == (0, [], [])
     assert found["killed"] >= 5
     assert found["figures"]["calls applied"] > 0
