@@ -8,9 +8,9 @@ from typing import Any
 
 from django.conf import settings
 
-from sandbox.breaking import demonstration, facts, requests, runs
+from sandbox.breaking import demonstration, requests, runs
 from sandbox.breaking.demonstration import CannotStrike
-from sandbox.breaking.following import follow
+from sandbox.breaking.following import Follower, follow
 from sandbox.breaking.runs import Run
 from sandbox.supervisor import injections
 
@@ -48,7 +48,7 @@ def kill_worker(run: Run) -> None:
         return run.tell("Armed: it strikes in the next batch of this conversation.", state="held")
     run.send()
     gone = f"Worker {{worker}} is dead: {KILLED_AT} of {{calls}} calls had written, and PostgreSQL undid all of them."
-    follow(run, dead=gone)
+    follow(Follower(run, gone=gone))
 
 
 def _successor(part: str, old: int) -> int | None:
@@ -63,39 +63,35 @@ def lose_answer(run: Run) -> None:
         control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
     run.tell("Stripe will take the next charge and hang up before it has answered.", state="held")
     run.send()
-    follow(run)
+    follow(Follower(run))
 
 
 def jump(run: Run) -> None:
     """Lose an answer, keep Stripe from being asked, and let its clock pass the life of every key."""
     if run.request is None:
         return _jump(run)
+    follower = Follower(run)
     with provider() as control:
         try:
             control("POST", "webhooks", {"action": "pause"})
-            control("POST", "faults", {"when": "before", "mode": "502", "method": "GET", "path": "/v1/.*", "count": None})
-            lose_answer_until_unknown(run, control)
+            _lose_answer_until_unknown(follower, control)
             _jump(run)
+            control("DELETE", "faults")
+            run.tell("Stripe can be asked again.", state="queued")
+            follow(follower)
         finally:
             control("DELETE", "faults")
-        try:
-            run.tell("Stripe can be asked again.", state="queued")
-            follow(run)
-        finally:
             control("POST", "webhooks", {"action": "resume"})
 
 
-def lose_answer_until_unknown(run: Run, control: Callable[..., Any]) -> None:
+def _lose_answer_until_unknown(follower: Follower, control: Callable[..., Any]) -> None:
     """Send the request, lose the answer to its charge, and wait until its outcome is unknown. Raise Late."""
+    control("POST", "faults", {"when": "before", "mode": "502", "method": "GET", "path": "/v1/.*", "count": None})
     control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
-    run.tell("Stripe will take the charge, hang up before it has answered, and not be there to be asked.", state="held")
-    run.send()
-    runs.wait(
-        lambda: (look := _look(run)) and (look.unknown or look.sending == "uncertain"),
-        seconds=STARTS,
-        otherwise="The charge did not get to Stripe in time.",
-    )
-    run.tell("The card is charged, and nobody here knows.", state="uncertain")
+    words = "Stripe will take the charge, hang up before it has answered, and not be there to be asked."
+    follower.run.tell(words, state="held")
+    follower.run.send()
+    follower.until(lambda found: found.unknown, seconds=STARTS, otherwise="The charge did not get to Stripe in time.")
 
 
 def _jump(run: Run) -> None:
@@ -106,12 +102,12 @@ def _jump(run: Run) -> None:
 
 def stop_database(run: Run) -> None:
     """Kill PostgreSQL while the agent is at work."""
+    follower = Follower(run)
     run.send()
     if run.request:
-        at_work = "The agent has not taken the request."
-        runs.wait(lambda: (look := _look(run)) and look.state == "running", seconds=STARTS, otherwise=at_work)
+        follower.until(lambda found: found.state == "running", seconds=STARTS, otherwise="The agent has not taken the request.")
     _killed(run, "postgres", "PostgreSQL", demonstration.database_answers)
-    follow(run)
+    follow(follower)
 
 
 def stop_broker(run: Run) -> None:
@@ -124,7 +120,7 @@ def stop_broker(run: Run) -> None:
     _back(run, "The broker", demonstration.broker_answers)
     if run.request:
         run.tell("The sweep that comes every 5 s looks for rows that nobody works on.", state="queued")
-    follow(run)
+    follow(Follower(run))
 
 
 def _killed(run: Run, part: str, name: str, answers: Callable[[], bool]) -> None:
@@ -137,13 +133,6 @@ def _back(run: Run, name: str, answers: Callable[[], bool]) -> None:
     began = time.monotonic()
     runs.wait(answers, seconds=STARTS, otherwise=f"{name} has not come back within {STARTS:.0f} s.")
     run.tell(f"{name} answers again after {time.monotonic() - began:.1f} s.", state="info")
-
-
-def _look(run: Run) -> facts.Facts | None:
-    if run.request is None or run.since is None:
-        return None
-    with demonstration.connect() as conn:
-        return facts.of(conn, run.request, since=run.since)
 
 
 @contextmanager

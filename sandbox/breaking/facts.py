@@ -86,7 +86,7 @@ def of(conn: Connection[Any], request: Request, *, since: datetime) -> Facts:
         executed=executed.get("count", 0),
         message=message.get("uid"),
         sending=message.get("state", ""),
-        unknown=bool(message.get("ever_unknown")),
+        unknown=bool(message.get("ever_unknown")) or message.get("state") == "uncertain",
         source=message.get("outcome_source") or "",
         payments=tuple(row["amount_minor"] for row in payments),
     )

@@ -1,6 +1,8 @@
 """Following a request to its end: what the books show is told once, in the order in which it shows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from agent import events
 from sandbox.breaking import demonstration, facts, requests, runs
@@ -15,34 +17,43 @@ LATE = f"It has not ended within {SECONDS:.0f} s. The conversation and the strip
 
 @dataclass
 class Follower:
-    """What of a request was told already."""
+    """What of a run's request was told already. `gone` is said of a worker that is lost in the middle of the batch."""
 
     run: Run
+    gone: str = "Its worker, process {worker}, is gone before it could commit: none of the {calls} calls is saved."
     said: set[str] = field(default_factory=set)
     fence: int = 0  # of the worker that was lost
 
-    def once(self, key: str, text: str, *, state: str) -> None:
+    def once(self, key: str, text: str, *, state: str, attempt: UUID | None = None) -> None:
         """Tell something the first time."""
         if key not in self.said:
             self.said.add(key)
-            self.run.tell(text, state=state)
+            self.run.tell(text, state=state, attempt=attempt)
 
-    def look(self, *, dead: str) -> Facts | None:
-        """Tell what is new and return the facts when there is nothing left to wait for. `dead` tells of a lost worker."""
-        request, since = self.run.request, self.run.since
-        if request is None or since is None:
-            return None
+    def until(self, condition: Callable[[Facts], bool], *, seconds: float, otherwise: str) -> Facts:
+        """Tell what is new until something is so, and return the facts. Raise Late."""
+
+        def look() -> Facts | None:
+            found = self._look()
+            return found if condition(found) else None
+
+        return runs.wait(look, seconds=seconds, otherwise=otherwise)
+
+    def _look(self) -> Facts:
+        assert self.run.request and self.run.since
         with demonstration.connect() as conn:
-            found = facts.of(conn, request, since=since)
-        self._of_the_batch(found, dead=dead)
+            found = facts.of(conn, self.run.request, since=self.run.since)
+        self._of_the_batch(found)
         self._of_the_charge(found)
-        return found if _ended(found) else None
+        return found
 
-    def _of_the_batch(self, found: Facts, *, dead: str) -> None:
+    def _of_the_batch(self, found: Facts) -> None:
         open_try = bool(found.tries) and found.tries[-1].outcome is None
         if open_try and found.worker and not demonstration.alive(found.worker) and not found.executed:
             self.fence = self.fence or found.fence
-            self.once("dead", dead.format(worker=found.worker, calls=requests.CALLS), state="undone")
+            self.once(
+                "dead", self.gone.format(worker=found.worker, calls=requests.CALLS), state="undone", attempt=found.tries[-1].id
+            )
         if "dead" in self.said and not found.held and found.committed is None:
             self._lease_over()
         if "dead" in self.said and found.fence > self.fence:
@@ -50,7 +61,12 @@ class Follower:
         if found.committed:
             number = found.tries.index(found.committed) + 1
             which = f"Attempt {number}" if number > 1 else "The batch"
-            self.once("done", f"{which} is committed: all {found.executed} calls, together.", state="applied")
+            self.once(
+                "done",
+                f"{which} is committed: all {found.executed} calls, together.",
+                state="applied",
+                attempt=found.committed.id,
+            )
 
     def _lease_over(self) -> None:
         """Have the conversation drawn again: its page hears of no event when a lease runs out."""
@@ -61,7 +77,7 @@ class Follower:
             events.publish(self.run.request.thread, "status")
 
     def _of_the_charge(self, found: Facts) -> None:
-        if found.unknown or found.sending == "uncertain":
+        if found.unknown:
             words = "Stripe’s answer is lost. Nobody knows whether the card was charged, so it is looked up and not sent again."
             self.once("unknown", words, state="uncertain")
         if found.sending == "succeeded":
@@ -75,13 +91,12 @@ def _ended(found: Facts) -> bool:
     return paid and found.state == "idle" and not found.queued
 
 
-def follow(run: Run, *, dead: str = "") -> None:
-    """Tell how the request of a run goes on until it has ended, and whether it was done once. Raise Late."""
+def follow(follower: Follower) -> None:
+    """Tell how a request goes on until it has ended, and whether it was done once. Raise Late."""
+    run = follower.run
     if run.request is None:
         return
-    lost = dead or "Its worker, process {worker}, is gone before it could commit: none of the {calls} calls is saved."
-    follower = Follower(run)
-    found = runs.wait(lambda: follower.look(dead=lost), seconds=SECONDS, otherwise=LATE)
+    found = follower.until(_ended, seconds=SECONDS, otherwise=LATE)
     charges = _charges(found)
     once = (found.executed, len(charges), list(found.payments)) == (requests.CALLS, 1, [run.request.charged])
     if once:

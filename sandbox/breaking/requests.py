@@ -14,11 +14,8 @@ from ledger import wiring
 GOOD_CARD = "4242"  # ends the test card that pays
 AMOUNT, MEMO = 2_400, 100  # minor units: the invoice, and the credit that is given and used on it
 CALLS = 4
-BEGINNING = "Issue a credit memo of "
-TEXT = (
-    BEGINNING
-    + "{memo} for {past} because of the outage. Invoice {month} for {amount}, use {memo} of their credit and charge the rest."
-)
+BEGINNING, MIDDLE = "Issue a credit memo of ", " because of the outage. Invoice "
+TEXT = BEGINNING + "{memo} for {past}" + MIDDLE + "{month} for {amount}, use {memo} of their credit and charge the rest."
 
 CUSTOMER = """
 SELECT c.id FROM public.billing_customer c

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -43,6 +44,7 @@ class Step:
     at: datetime
     text: str
     state: str
+    attempt: UUID | None = None  # whose evidence tells more
 
     @property
     def icon(self) -> str:
@@ -62,9 +64,9 @@ class Run:
     since: datetime | None = None  # the database's clock when the request was sent
     heard: bool = True
 
-    def tell(self, text: str, *, state: str = "info") -> None:
+    def tell(self, text: str, *, state: str = "info", attempt: UUID | None = None) -> None:
         """Add a step."""
-        self.steps.append(Step(at=timezone.now(), text=text, state=state))
+        self.steps.append(Step(at=timezone.now(), text=text, state=state, attempt=attempt))
 
     def send(self) -> None:
         """Send the request, if whoever pressed the button may, and ring for the agent."""

@@ -19,6 +19,7 @@ from agent import conversations, views
 from agent.models import Conversation, StaffMessage
 from agent.permissions import check_user_can_talk, user_can_talk
 from ledger import connections
+from ledger.permissions import user_can_read_trail
 from ledger.roles import needs
 from sandbox.breaking import demonstration, requests, runs
 from sandbox.breaking import strip as strips
@@ -52,7 +53,8 @@ def only_here(view: View) -> View:
 @needs(check_user_can_break)
 def newest(request: HttpRequest) -> HttpResponse:
     """Go to the newest conversation in which the prepared request was sent; without one, offer to send it."""
-    asked = StaffMessage.objects.filter(text__startswith=requests.BEGINNING).order_by("-sent_at").values("thread")[:1]
+    asked = StaffMessage.objects.filter(text__startswith=requests.BEGINNING, text__contains=requests.MIDDLE)
+    asked = asked.order_by("-sent_at").values("thread")[:1]
     row = Conversation.objects.filter(thread__in=asked).first()
     return redirect("sandbox:broken", row.pk) if row else _draw(request, None)
 
@@ -78,16 +80,14 @@ def strip(request: HttpRequest) -> HttpResponse:
             )
         if found.database:
             check_user_can_break(request.user)
-            may_talk = user_can_talk(request.user)
-        else:
-            may_talk = _vouched(request)
+        may = _may(request.user) if found.database else _vouched(request)
     except DatabaseError:  # it went down just now
-        found.database, may_talk = False, _vouched(request)
+        found.database, may = False, _vouched(request)
     context = {
         "strip": found,
         "live": True,
         "pass": request.GET.get("pass", ""),
-        **_buttons(_number(request.GET.get("c")), may_talk),
+        **_buttons(_number(request.GET.get("c")), may),
     }
     return render(request, "sandbox/_break_live.html", context)
 
@@ -133,21 +133,26 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _draw(request: HttpRequest, row: Conversation | None) -> HttpResponse:
-    may_talk = user_can_talk(request.user)
+    may = _may(request.user)
     context = {
         "strip": strips.look(),
-        "pass": signing.dumps({"talk": may_talk}, salt=SALT),
-        **(views.frame(request) | views.talk(row) if row else {"can_talk": may_talk}),
-        **_buttons(row.pk if row else None, may_talk),
+        "pass": signing.dumps(may, salt=SALT),
+        **(views.frame(request) | views.talk(row) if row else {}),
+        **_buttons(row.pk if row else None, may),
     }
     return render(request, "sandbox/break.html", context)
 
 
-def _buttons(conversation: int | None, may_talk: bool) -> dict[str, Any]:
+def _may(user: Any) -> dict[str, bool]:
+    """Return what of the page depends on who looks."""
+    return {"may_talk": user_can_talk(user), "may_see_evidence": user_can_read_trail(user)}
+
+
+def _buttons(conversation: int | None, may: dict[str, bool]) -> dict[str, Any]:
     """Return what the column of buttons shows; nothing of it comes from the database."""
     ran = runs.latest()
     acts: list[tuple[Act, Run | None]] = [(one, ran.get(one.name)) for one in ACTS]
-    return {"acts": acts, "busy": runs.busy(), "number": conversation, "may_talk": may_talk}
+    return {"acts": acts, "busy": runs.busy(), "number": conversation, **may}
 
 
 def _request(request: HttpRequest, row: Conversation | None) -> Request | str:
@@ -181,7 +186,7 @@ def _shown(request: HttpRequest, number: int | None, *, before: Conversation | N
         return redirect(address)
     if before is None or before.pk != number:
         return HttpResponse(status=204, headers={"HX-Redirect": address})
-    return render(request, "sandbox/_break_done.html", _buttons(number, user_can_talk(request.user)))
+    return render(request, "sandbox/_break_done.html", _buttons(number, _may(request.user)))
 
 
 def _refused(request: HttpRequest, sentence: str) -> HttpResponse:
@@ -193,9 +198,10 @@ def _refused(request: HttpRequest, sentence: str) -> HttpResponse:
     return redirect("sandbox:break")
 
 
-def _vouched(request: HttpRequest) -> bool:
-    """Return whether whoever got this address from the page may talk; raise Http404 when nobody did."""
+def _vouched(request: HttpRequest) -> dict[str, bool]:
+    """Return what whoever got this address from the page may; raise Http404 when nobody did."""
     try:
-        return bool(signing.loads(request.GET.get("pass", ""), salt=SALT, max_age=LONGEST)["talk"])
+        found: dict[str, bool] = signing.loads(request.GET.get("pass", ""), salt=SALT, max_age=LONGEST)
+        return found
     except signing.BadSignature:
         raise Http404 from None

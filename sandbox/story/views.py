@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agent.permissions import check_user_can_read, check_user_can_talk, user_can_talk
 from ledger.permissions import user_can_read_trail
 from ledger.roles import needs
+from sandbox.breaking.permissions import user_can_break
 from sandbox.story import real, records, script
 from sandbox.story.script import Telling
 
@@ -33,6 +34,7 @@ def story(request: HttpRequest) -> HttpResponse:
         "message": ours.message if ours else real.planned(),
         "can_tell": user_can_talk(request.user),
         "can_see_evidence": user_can_read_trail(request.user),
+        "can_break": user_can_break(request.user),
     }
     return render(request, "sandbox/story.html", context)
 
