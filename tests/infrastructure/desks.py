@@ -20,7 +20,7 @@ ROLES = ["human", "ai", "tool", "tool", "ai"]
 TOOLS = ["CreateInvoice", "QueueCharge"]
 # What time does: a thread's back-off ends, a message's next try comes, the lease of a worker that let go of it runs out.
 LATER = (
-    "UPDATE public.agent_thread SET next_sweep_at = now() WHERE thread = %(thread)s AND leased_until IS NULL",
+    "UPDATE public.agent_thread SET next_sweep_at = now() WHERE thread = %(thread)s",
     "UPDATE public.outbox_message SET next_attempt_at = now() WHERE thread = %(thread)s AND state IN ('ready', 'uncertain')",
     "UPDATE public.outbox_message SET leased_until = now() - interval '1 s' WHERE thread = %(thread)s AND state = 'leased'",
 )
@@ -130,6 +130,13 @@ class Talk:
     def later(self) -> None:
         """Let the time of the next try come, which a message's is two minutes after its worker let go of it."""
         self.desk.change(*LATER, thread=self.thread)
+
+    def forget_lease(self) -> None:
+        """Let the agent's lease run out: a server that dies may forget, as nobody waits for it, that it was given back."""
+        self.desk.change(
+            "UPDATE public.agent_thread SET leased_until = now() WHERE thread = %(thread)s AND leased_until IS NOT NULL",
+            thread=self.thread,
+        )
 
     def check(self) -> None:
         """Compare with a conversation that nothing disturbed: every effect once, one answer to each call."""

@@ -1,7 +1,7 @@
 """PostgreSQL breaks off or dies while a worker is in the middle of something: the same process goes on, every effect once."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -16,7 +16,7 @@ from tests.agent import talks
 from tests.agent.batches import make_customer
 from tests.agent.scripts import calls, says
 from tests.infrastructure import parts, servers
-from tests.infrastructure.desks import Desk, Talk
+from tests.infrastructure.desks import Desk
 from tests.infrastructure.parts import LONG, Parts, Process
 from tests.infrastructure.servers import Cluster
 from tests.stack import open_folder
@@ -69,24 +69,24 @@ class Site:
     def stopped(self, worker: str) -> Iterator[None]:
         """Wait until a worker stopped itself, and let it go on afterwards: the same process."""
         process = self.workers[worker]
-        until(process.stopped, seconds=LONG, what=f"{worker} that stopped")
+        self.until(process.stopped, what=f"{worker} that stopped")
         yield
         process.send(signal.SIGCONT)
 
-    def until_settled(self, talk: Talk) -> None:
-        """Let time pass, and bells ring, until the conversation has ended and its charge is settled."""
+    def until(self, condition: Callable[[], bool], *, what: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Wait while bells ring as the clock rings them: one that a dying connection swallowed is followed by another."""
         last = monotonic()
 
-        def ended() -> bool:
+        def asked() -> bool:
             nonlocal last
-            if not (done := talk.settled()) and monotonic() - last > PAUSE:
-                talk.later()
+            if not (done := condition()) and monotonic() - last > PAUSE:
+                meanwhile()
                 self.parts.ring("agent.sweep")
                 self.parts.ring("outbox.deliver")
                 last = monotonic()
             return done
 
-        until(ended, seconds=LONG, what="a settled conversation")
+        until(asked, seconds=LONG, what=what)
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +110,15 @@ def test_it_goes_on_in_the_same_process_and_ends_the_conversation(site: Site, ca
     talk.say()
     site.parts.ring("agent.drive", talk.thread)
     if case.worker == "outbox":
-        until(talk.ended, seconds=LONG, what="an answer")  # the agent has nothing in hand when the server breaks off
+        site.until(talk.ended, what="an answer")  # the agent has nothing in hand when the server breaks off
     with site.stopped(case.worker):
         if case.happens == "restart":
             site.cluster.restart_at_once()
         else:
             site.cluster.terminate_everybody()
-    site.until_settled(talk)
+    if case.worker == "outbox":
+        talk.forget_lease()
+    site.until(talk.settled, what="a settled conversation", meanwhile=talk.later)
     talk.check()
     assert all(process.alive() for process in site.workers.values())
 
@@ -127,12 +129,12 @@ def test_it_gives_no_attempt_the_evidence_of_one_that_the_server_lost(site: Site
     talk.say()
     with site.cluster.losing_what_nobody_waits_for():
         site.parts.ring("agent.drive", talk.thread)
-        until(site.workers["agent"].stopped, seconds=LONG, what="a worker that stopped")
+        site.until(site.workers["agent"].stopped, what="a worker that stopped")
         [(lost,)] = site.desk.rows(attempts, talk.thread)
     assert site.desk.rows(attempts, talk.thread) == []
     somebody_elses = stranger(site.cluster)
     site.workers["agent"].send(signal.SIGCONT)
-    site.until_settled(talk)
+    site.until(talk.settled, what="a settled conversation", meanwhile=talk.later)
 
     talk.check()
     [(committed,)] = site.desk.rows(attempts, talk.thread)
