@@ -17,10 +17,10 @@ def main() -> int:
     with stack.open_folder() as folder:
         try:
             running = stack.up(folder / "instance", **instances.ENVIRONMENT)
-            desk = open_desk(running)
-            wrong = passes.differences(passes.measure(running, desk))
-            _print(f"{len(chosen)} cases.", *wrong)
-            report = runs.run(running, desk, chosen)
+            with open_desk(running) as desk:
+                wrong = passes.differences(passes.measure(running, desk))
+                _print(f"{len(chosen)} cases.", *wrong)
+                report = runs.run(running, desk, chosen)
         finally:
             stack.down(folder / "instance")
     _print(*told(report))

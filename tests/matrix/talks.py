@@ -1,9 +1,13 @@
 """The conversations that the cases are about: who says what about which month, and the next thing that is said."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 from uuid import UUID, uuid4
+
+import psycopg
 
 from tests.matrix.cases import Way
 from tests.matrix.people import Person
@@ -44,14 +48,9 @@ class Talk:
 class Desk:
     """The people of an instance and its books: begins conversations and says what comes next in them."""
 
-    def __init__(self, stack: Stack, support: Person, reviewer: Person) -> None:
-        self.support, self.reviewer = support, reviewer
-        self.books = stack.connect("superuser")
+    def __init__(self, books: "psycopg.Connection[Any]", support: Person, reviewer: Person) -> None:
+        self.books, self.support, self.reviewer = books, support, reviewer
         self._begun = 0
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.books.close()
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Return what the books say."""
@@ -91,6 +90,8 @@ class Desk:
             self.say(talk)
 
 
-def open_desk(stack: Stack) -> Desk:
+@contextmanager
+def open_desk(stack: Stack) -> Iterator[Desk]:
     """Log a staff member and a reviewer in."""
-    return Desk(stack, Person(stack, "support"), Person(stack, "reviewer"))
+    with Person(stack, "support") as support, Person(stack, "reviewer") as reviewer, stack.connect("superuser") as books:
+        yield Desk(books, support, reviewer)

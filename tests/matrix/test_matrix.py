@@ -24,9 +24,9 @@ def report() -> Iterator[Report]:
     with stack.open_folder() as folder:
         try:
             running = stack.up(folder / "instance", **instances.ENVIRONMENT)
-            desk = open_desk(running)
-            assert passes.differences(passes.measure(running, desk)) == []
-            yield runs.run(running, desk, cases.some())
+            with open_desk(running) as desk:
+                assert passes.differences(passes.measure(running, desk)) == []
+                yield runs.run(running, desk, cases.some())
         finally:
             stack.down(folder / "instance")
 
