@@ -32,13 +32,14 @@ POINTS: Mapping[str, Sequence[str]] = {
 PAUSES: Mapping[str, tuple[float, float]] = {
     "agent": LEASE, SPARE: LEASE, "outbox": (5, 20), "web": (2, 5), "stripe": (3, 25), "valkey": (2, 7), "beat": (10, 30),
 }  # fmt: skip
+# An error that is kept for a refund's key lasts as long as the key, a day: it would be hours until a person is asked.
 PROVIDER = (
     {"when": "before", "mode": "drop"},
     {"when": "before", "mode": "429"},
     {"when": "before", "mode": "409"},
     {"when": "before", "mode": "500"},
     {"when": "before", "mode": "502"},
-    {"when": "during", "mode": "500"},
+    {"when": "during", "mode": "500", "path": "/v1/payment_intents.*"},
     {"when": "during", "mode": "500_effect"},
     {"when": "during", "mode": "drop", "seconds": 2},
     {"when": "during", "mode": "sleep", "seconds": 3},
