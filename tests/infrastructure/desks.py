@@ -44,6 +44,16 @@ class Desk:
             for statement in statements:
                 conn.execute(statement, values)
 
+    def hold(self, tool: str, *, above: int) -> None:
+        """Ask a person about a tool's amounts above so many minor units of EUR."""
+        self.change(
+            "INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by)"
+            " VALUES ('per_call', %(tool)s, 'EUR', %(above)s, 'a test', %(staff)s)",
+            tool=tool,
+            above=above,
+            staff=STAFF,
+        )
+
     def begin(self, *, thread: uuid.UUID | None = None) -> "Talk":
         """Begin a conversation about a new customer with a card that works."""
         talk = Talk(desk=self, thread=thread or uuid.uuid4())
