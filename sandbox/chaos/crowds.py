@@ -40,10 +40,17 @@ class Crowd:
 
     def finish(self) -> None:
         """Begin nothing new; return when everything that was sent is answered. The reviewer goes on until all is decided."""
+        self.promises.calm_since = time.monotonic()
         self._over.set()
         for work in self._work:
             work.result()
         self._ending.set()
+
+    def check(self) -> None:
+        """Raise what the reviewer fell over, if that happened: nothing would be decided any more."""
+        for work in self._judging:
+            if work.done():
+                work.result()
 
     def leave(self) -> None:
         """Have the reviewer go too."""

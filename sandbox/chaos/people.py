@@ -13,14 +13,14 @@ from sandbox.chaos.places import Place
 
 TIMEOUT = (3, 15)  # seconds: to connect, to answer
 BETWEEN = 0.3
-PATIENCE = 90.0  # seconds without any answer, far above what any part takes to come back
+PATIENCE = 90.0  # seconds without any answer once faults are over, far above what any part takes to come back
 OPEN = re.compile(r'href="/escalations/(\d+)/"')
 BUTTON = re.compile(r'name="kind" value="(\w+)"(?P<more>[^>]*)>')
 REVISION = re.compile(r'name="revision" value="(\d+)"')
 
 
 class Unanswered(Exception):
-    """The web server gave no answer for `PATIENCE` seconds."""
+    """The web server gave no answer for `PATIENCE` seconds although faults were over."""
 
 
 @dataclass(kw_only=True)
@@ -31,6 +31,7 @@ class Promises:
     decisions: set[int] = field(default_factory=set)  # escalations
     conversations: set[int] = field(default_factory=set)
     odd: list[str] = field(default_factory=list)
+    calm_since: float | None = None  # when faults were over (monotonic); until then anything is waited for
 
 
 class Person:
@@ -111,7 +112,7 @@ class Person:
         return False
 
     def _send(self, method: str, path: str, **more: Any) -> requests.Response:
-        deadline = time.monotonic() + PATIENCE
+        began = time.monotonic()
         while True:
             token = {"X-CSRFToken": self._http.cookies.get("csrftoken") or ""}
             try:
@@ -121,6 +122,7 @@ class Person:
                     return answer
             except requests.RequestException:
                 self._http.close()  # a connection that broke is not used again
-            if time.monotonic() > deadline:
+            calm = self.promises.calm_since
+            if calm is not None and time.monotonic() > max(began, calm) + PATIENCE:
                 raise Unanswered(f"{method} {path} got no answer for {PATIENCE:.0f} s.")
             time.sleep(BETWEEN)

@@ -54,6 +54,7 @@ def wait(place: Place, injuries: Injuries, *, person: Person, seconds: float, wo
 def _moving(place: Place, injuries: Injuries, working: Callable[[], bool]) -> list[str]:
     """Return what is under way; a part may still strike itself at a point that it was armed with."""
     injuries.let_go_on(all_of_them=True)
+    works = working()
     try:
         with place.connect("superuser") as conn:
             found = [row[0] for row in conn.execute(MOVING).fetchall()]
@@ -61,7 +62,7 @@ def _moving(place: Place, injuries: Injuries, working: Callable[[], bool]) -> li
         return ["PostgreSQL does not answer"]
     if found:
         return found
-    if not working():
+    if not works:
         return ["a part does not work"]
     told = place.sandbox("GET", "webhooks")
     if told is None:

@@ -53,7 +53,12 @@ def _heal(
     while not injuries.lift() and time.monotonic() < began + READY:
         time.sleep(0.2)
     crowd.finish()
-    report.not_quiet = quiet.wait(place, injuries, person=crowd.staff, seconds=patience, working=working)
+
+    def all_work() -> bool:
+        crowd.check()
+        return working()
+
+    report.not_quiet = quiet.wait(place, injuries, person=crowd.staff, seconds=patience, working=all_work)
     report.quiet_after = None if report.not_quiet else round(time.monotonic() - began, 1)
 
 
