@@ -29,6 +29,7 @@ class Child:
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.failures = 0
+        self.came_up = False
 
     def start(self) -> None:
         """Start the process; it is in the record before it does anything."""
@@ -39,7 +40,7 @@ class Child:
                 stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=self.directory, env=environment,
                 start_new_session=True,
             )  # fmt: skip
-        self.process, self.started = process, time.monotonic()
+        self.process, self.started, self.came_up = process, time.monotonic(), False
         if process.stdin and (identity := identities.of(process.pid)):
             self.record.children[self.part.name] = identity
             self.record.write()
@@ -50,8 +51,10 @@ class Child:
         return self.part.environment | injections.take(self.data, part=self.part.name, first=self.process is None)
 
     def ready(self) -> bool:
-        """Say whether the part works."""
-        return self.process is not None and self.process.poll() is None and self.part.ready(self.process.pid)
+        """Say whether the part works; once it did, this process has come up."""
+        works = self.process is not None and self.process.poll() is None and self.part.ready(self.process.pid)
+        self.came_up = self.came_up or works
+        return works
 
     def ended(self) -> int | None:
         """Return the exit code of a process that has ended, or None."""
@@ -65,14 +68,10 @@ class Child:
         pause = min(LONGEST_PAUSE, 0.5 * 2.0 ** min(self.failures, 10))
         if lasted < pause:
             return False
-        self.failures = 0 if self._worked(lasted) else self.failures + 1
+        self.failures = 0 if self.came_up or lasted > STEADY else self.failures + 1  # killed later, it starts without delay
         self.record.restarts[self.part.name] = self.record.restarts.get(self.part.name, 0) + 1
         self.start()
         return True
-
-    def _worked(self, lasted: float) -> bool:
-        """Say whether the process that ended had come up: killed later, it is started again without delay."""
-        return lasted > STEADY or (self.process is not None and self.part.ready(self.process.pid))
 
     def tell_to_stop(self) -> None:
         """Ask the process to end."""

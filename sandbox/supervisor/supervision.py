@@ -165,6 +165,8 @@ class Supervisor:
                 return self.say(f"{self.data} is gone.")
             for child in self.children:
                 code = child.ended()
+                if code is None and not child.came_up:
+                    child.ready()
                 if self._tried(child.part.name, child.revive):
                     self.say(f"{child.part.name} ended with {code} and was started again.")
             if self.postgres and not self.postgres.postmaster():
