@@ -49,8 +49,8 @@ def only_here(view: View) -> View:
 
 
 @require_safe
-@only_here
 @needs(check_user_can_break)
+@only_here
 def newest(request: HttpRequest) -> HttpResponse:
     """Go to the newest conversation in which the prepared request was sent; without one, offer to send it."""
     asked = StaffMessage.objects.filter(text__startswith=requests.BEGINNING, text__contains=requests.MIDDLE)
@@ -60,8 +60,8 @@ def newest(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-@only_here
 @needs(check_user_can_break)
+@only_here
 def page(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the buttons beside one conversation."""
     return _draw(request, get_object_or_404(Conversation, pk=pk))
@@ -93,9 +93,8 @@ def strip(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@only_here
-@needs(check_user_can_break)
 @needs(check_user_can_talk)
+@only_here
 def ask(request: HttpRequest) -> HttpResponse:
     """Send the prepared request about the next free month."""
     wish = _request(request, _conversation(request))
@@ -108,8 +107,8 @@ def ask(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-@only_here
 @needs(check_user_can_break)
+@only_here
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Break something, and send the prepared request with it if this person may."""
     chosen = next((one for one in ACTS if one.name == name), None)
