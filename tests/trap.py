@@ -21,7 +21,7 @@ CONTACTS = frozenset(
     {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.sendto", "socket.sendmsg"}
 )
 BUSY = (TransactionStatus.ACTIVE, TransactionStatus.INTRANS, TransactionStatus.INERROR)
-# The pooled connections that somebody has in hand, and in which thread.
+# The pooled connections that somebody has in hand, and in which thread. Django's own, for pages, it keeps itself.
 _held: dict[int, tuple[Any, int]] = {}
 _installed = False
 
@@ -78,8 +78,15 @@ def _catch(event: str, arguments: Any) -> None:
 def _open() -> "psycopg.Connection[Any] | None":
     """Return a connection of this thread that is in a transaction; in pipeline mode it is all the time."""
     me = threading.get_ident()
-    mine = (conn for conn, thread in list(_held.values()) if thread == me)
-    return next((conn for conn in mine if conn.pgconn.transaction_status in BUSY), None)
+    mine = [conn for conn, thread in list(_held.values()) if thread == me]
+    return next((conn for conn in [*mine, *_of_pages()] if conn.pgconn.transaction_status in BUSY), None)
+
+
+def _of_pages() -> "list[psycopg.Connection[Any]]":
+    """Return what Django has opened in this thread; a process that only forks others has no Django."""
+    django = sys.modules.get("django.db")
+    opened = django.connections.all(initialized_only=True) if django else []
+    return [wrapper.connection for wrapper in opened if wrapper.connection is not None]
 
 
 def _peer(connection: socket.socket) -> Any:

@@ -11,6 +11,7 @@ import pytest
 
 from agent import drafts, events, heartbeats
 from agent.tools import Tool, registry
+from ledger import connections
 from tests import forks, plugin, trap
 from tests.agent import stopping
 from tests.agent.scripts import calls, says
@@ -90,6 +91,12 @@ def contact_in_a_worker(thread: Any, customer: int, address: tuple[str, int]) ->
 
     look = calls(("LookUpCustomer", {"customer_id": customer}))
     driver.drive(thread, model=scripts.model(look, says("never")), tools=tools_that(connects(address)))
+
+
+def test_it_catches_a_page_that_contacts_somebody(database: None, outside: tuple[str, int]) -> None:
+    with pytest.raises(ContactedInTransaction), connections.writing():
+        connects(outside)()
+    assert "in a transaction" in trap.caught(plugin.FOLDER)
 
 
 def test_it_lets_a_tool_be_that_contacts_nobody(talk: Talk) -> None:
