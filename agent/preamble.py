@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from psycopg import Connection
 
+from ledger import connections
 from ledger.attempts import Attempt
 
 TIMEOUTS = {
@@ -41,7 +42,7 @@ def lock_key(thread: UUID) -> int:
 
 def _settings(conn: Connection[Any], attempt: Attempt) -> dict[str, str]:
     chosen = dict(TIMEOUTS)
-    if conn.info.server_version >= 170000:
+    if connections.can_limit(conn):
         chosen["transaction_timeout"] = TRANSACTION_TIMEOUT
     if settings.BACKSTOP_TRACE_FAILED_CALL:
         chosen["backstop.trace"] = "on"

@@ -5,6 +5,8 @@ from typing import Any
 
 from psycopg import Connection, sql
 
+from ledger import connections
+
 NAMES = ("owner", "web", "agent", "outbox", "keeper")
 GRANTS = Path(__file__).with_name("logins.sql")
 # How long a process may keep a transaction open: idle, or at all. One that stops (a frozen machine, a debugger) keeps what
@@ -29,11 +31,10 @@ def make_roles(conn: Connection[Any], *, passwords: dict[str, str]) -> None:
 
 def _limit(conn: Connection[Any], login: str) -> None:
     """Limit the login's transactions; before PostgreSQL 17 only those that are idle between two statements."""
-    names = ("idle_in_transaction_session_timeout", "transaction_timeout")
+    names = ("idle_in_transaction_session_timeout", *(["transaction_timeout"] if connections.can_limit(conn) else []))
     for name, limit in zip(names, LIMITS.get(login, ()), strict=False):
-        if name != "transaction_timeout" or conn.info.server_version >= 170000:
-            statement = sql.SQL("ALTER ROLE {} SET {} = {}")
-            conn.execute(statement.format(sql.Identifier(role(login)), sql.Identifier(name), sql.Literal(limit)))
+        statement = sql.SQL("ALTER ROLE {} SET {} = {}")
+        conn.execute(statement.format(sql.Identifier(role(login)), sql.Identifier(name), sql.Literal(limit)))
 
 
 def make_database(conn: Connection[Any], *, name: str, template: str | None = None) -> None:

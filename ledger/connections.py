@@ -89,7 +89,7 @@ class Pool(ConnectionPool[Connection[Any]]):
             raise
 
 
-def pool() -> "ConnectionPool[Connection[Any]]":
+def pool() -> Pool:
     """Return the pool, opened at first use (after any fork)."""
     with _first_use:
         return _pool()
@@ -107,7 +107,7 @@ WHERE usename = current_user AND datname = current_database() AND pid <> pg_cata
 """
 
 
-def end_overlong(conn: "Connection[Any]", *, seconds: float) -> int:
+def end_overlong(conn: Connection[Any], *, seconds: float) -> int:
     """End what this login has kept open for longer, and return how much that was: its process stopped in the middle.
 
     PostgreSQL does it by itself from 17 on (`transaction_timeout`, config/logins.py). Before that nothing else frees what a
@@ -117,6 +117,6 @@ def end_overlong(conn: "Connection[Any]", *, seconds: float) -> int:
     return int(row[0]) if row else 0
 
 
-def can_limit(conn: "Connection[Any]") -> bool:
+def can_limit(conn: Connection[Any]) -> bool:
     """Return whether the server ends overlong transactions by itself."""
     return conn.info.server_version >= 170000
