@@ -1,8 +1,7 @@
 """Why a run ended before the thread's work did, in a sentence for the list of conversations and for whoever is asked later."""
 
-import psycopg
-
 from agent.checkpoints import ClockWentBack
+from agent.failures import Kind, Phase, classify
 
 DIED = "Its worker ended in the middle of it."
 DATABASE = "The database failed."
@@ -22,10 +21,7 @@ class Unreadable(Exception):
 
 def why(error: Exception) -> str:
     """Return the sentence for what ended a run."""
-    known: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-        (OtherGraph, OTHER_GRAPH),
-        (Unreadable, UNREADABLE),
-        (ClockWentBack, CLOCKS),
-        ((psycopg.OperationalError, psycopg.InterfaceError), DATABASE),
-    )
-    return next((sentence for kind, sentence in known if isinstance(error, kind)), UNEXPECTED)
+    known = {OtherGraph: OTHER_GRAPH, Unreadable: UNREADABLE, ClockWentBack: CLOCKS}
+    if (sentence := known.get(type(error))) is not None:
+        return sentence
+    return DATABASE if classify(phase=Phase.BEGIN, error=error) is Kind.INFRASTRUCTURE else UNEXPECTED
