@@ -1,20 +1,12 @@
 """Kill a worker with SIGKILL anywhere; whoever drives next brings the thread to the same end, with every effect once."""
 
-from typing import Any
-
 import pytest
 
 from tests.agent import crashing
 from tests.agent.crashing import KILLED
-from tests.agent.scripts import calls, says
+from tests.agent.scripts import says
+from tests.agent.takeovers import step
 from tests.agent.talks import Talk
-
-PERIOD = "2025-11-01"
-
-
-def step(talk: Talk, *, credit: int = 12_000) -> dict[str, Any]:
-    of = {"customer_id": talk.customer, "billing_period": PERIOD, "currency": "EUR"}
-    return calls(("CreateInvoice", of | {"amount_minor": 48_000}), ("ApplyCredit", of | {"amount_minor": credit}))
 
 
 def check(talk: Talk, *roles: str) -> None:
