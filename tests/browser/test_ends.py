@@ -27,8 +27,10 @@ UNCERTAIN = "SELECT uid, payload ->> 'provider_payment_id' FROM public.outbox_me
 
 
 @pytest.fixture(autouse=True)
-def patient() -> None:
+def patient() -> Iterator[None]:
     expect.set_options(timeout=SOON)
+    yield
+    expect.set_options(timeout=None)
 
 
 @pytest.fixture
