@@ -118,7 +118,7 @@ def stop_broker(run: Run) -> None:
     if run.request and not run.heard:
         run.tell("Nobody could ring for the agent. The request is a row, and waits.", state="queued")
     _back(run, "The broker", demonstration.broker_answers)
-    if run.request:
+    if run.request and not run.heard:
         run.tell("The sweep that comes every 5 s looks for rows that nobody works on.", state="queued")
     follow(Follower(run))
 
