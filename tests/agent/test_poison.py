@@ -194,7 +194,8 @@ def give_up(talk: Talk, *script: Any) -> None:
 @pytest.mark.parametrize("what", BROKEN)
 def test_it_asks_a_person_when_a_thread_cannot_be_read_and_answers_once_it_can(talk: Talk, tmp_path: Path, what: str) -> None:
     talk.say("Look")
-    fault = "checkpoint.put:4:kill"  # the tools node's answers are pending
+    # The tools node's answers are pending: LangGraph sends them beside the next checkpoint, which must not be there yet.
+    fault = "checkpoint.put:4:sleep,checkpoint.writes_done:3:kill"
     with stopping.worker(talk.thread, look(talk), says("Seen."), fault=fault, log=tmp_path / "log") as worker:
         worker.ended()
     talk.expire()
