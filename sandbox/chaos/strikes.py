@@ -125,6 +125,7 @@ def _wish(dice: Random, kind: str) -> Mapping[str, Any]:
 
 
 def _rule(dice: Random) -> dict[str, Any]:
-    """Return a rule for the next calls, of look-ups too."""
-    wish = dict(dice.choice(PROVIDER)) | {"count": dice.randint(1, 3)}
+    """Return a rule that strikes some of the next calls, some rules those of look-ups."""
+    some = {"count": dice.randint(2, 8), "probability": 0.5, "seed": dice.randrange(1_000_000)}
+    wish = dict(dice.choice(PROVIDER)) | some
     return wish | ({"method": "GET"} if dice.random() < 0.2 and wish["when"] != "during" else {})
