@@ -15,7 +15,7 @@ from tests.stack import Complaints, Stack
 from tests.waiting import until
 
 Login = Callable[[Page, str], None]
-HEALED = 120_000  # milliseconds: a lease of 30 s has to run out, on a loaded machine
+HEALED = 200_000  # milliseconds: a lease has to run out, 30 s of a conversation or 120 s of a charge that was on its way
 ALL = re.compile(r"^(\d+) of \1 hold$")
 DONE = "Done once: 4 calls applied, 1 charge of €23.00 at Stripe, 1 payment in the books."
 BOOKS = """
@@ -67,6 +67,7 @@ def breaks(page: Page, stack: Stack, name: str, *, meanwhile: Callable[[], None]
     return told
 
 
+@pytest.mark.timeout(300)
 def test_it_heals_whatever_is_broken(stack: Stack, page: Page, login: Login, complaints: Complaints) -> None:
     complaints.expect("")  # the page tells of every connection that broke
     login(page, "support")
