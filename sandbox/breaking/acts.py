@@ -1,10 +1,8 @@
 """The five things that a visitor may break: what each does, what a usual agent would make of it, and how it is done."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 
@@ -12,6 +10,7 @@ from sandbox.breaking import demonstration, requests, runs
 from sandbox.breaking.demonstration import CannotStrike
 from sandbox.breaking.following import Follower, follow
 from sandbox.breaking.runs import Run
+from sandbox.demo.provider import Provider
 from sandbox.supervisor import injections
 
 KILLED_AT = 3  # calls of the batch have written by then
@@ -59,8 +58,8 @@ def _successor(part: str, old: int) -> int | None:
 
 def lose_answer(run: Run) -> None:
     """Have Stripe charge the card and hang up instead of answering."""
-    with provider() as control:
-        control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
+    with demonstration.provider() as provider:
+        provider.control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
     run.tell("Stripe will take the next charge and hang up before it has answered.", state="held")
     run.send()
     follow(Follower(run))
@@ -71,23 +70,23 @@ def jump(run: Run) -> None:
     if run.request is None:
         return _jump(run)
     follower = Follower(run)
-    with provider() as control:
+    with demonstration.provider() as provider:
         try:
-            control("POST", "webhooks", {"action": "pause"})
-            _lose_answer_until_unknown(follower, control)
+            provider.control("POST", "webhooks", {"action": "pause"})
+            _lose_answer_until_unknown(follower, provider)
             _jump(run)
-            control("DELETE", "faults")
+            provider.control("DELETE", "faults")
             run.tell("Stripe can be asked again.", state="queued")
             follow(follower)
         finally:
-            control("DELETE", "faults")
-            control("POST", "webhooks", {"action": "resume"})
+            provider.control("DELETE", "faults")
+            provider.control("POST", "webhooks", {"action": "resume"})
 
 
-def _lose_answer_until_unknown(follower: Follower, control: Callable[..., Any]) -> None:
+def _lose_answer_until_unknown(follower: Follower, provider: Provider) -> None:
     """Send the request, lose the answer to its charge, and wait until its outcome is unknown. Raise Late."""
-    control("POST", "faults", {"when": "before", "mode": "502", "method": "GET", "path": "/v1/.*", "count": None})
-    control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
+    provider.control("POST", "faults", {"when": "before", "mode": "502", "method": "GET", "path": "/v1/.*", "count": None})
+    provider.control("POST", "faults", {"when": "after", "mode": "drop", "method": "POST", "path": CONFIRM, "count": 1})
     words = "Stripe will take the charge, hang up before it has answered, and not be there to be asked."
     follower.run.tell(words, state="held")
     follower.run.send()
@@ -95,8 +94,8 @@ def _lose_answer_until_unknown(follower: Follower, control: Callable[..., Any]) 
 
 
 def _jump(run: Run) -> None:
-    with provider() as control:
-        control("POST", "clock", {"advance": DAY_AND_AN_HOUR})
+    with demonstration.provider() as provider:
+        provider.control("POST", "clock", {"advance": DAY_AND_AN_HOUR})
     run.tell("Stripe’s clock is 25 hours ahead: it has forgotten every idempotency key.", state="held")
 
 
@@ -133,16 +132,6 @@ def _back(run: Run, name: str, answers: Callable[[], bool]) -> None:
     began = time.monotonic()
     runs.wait(answers, seconds=STARTS, otherwise=f"{name} has not come back within {STARTS:.0f} s.")
     run.tell(f"{name} answers again after {time.monotonic() - began:.1f} s.", state="info")
-
-
-@contextmanager
-def provider() -> Iterator[Callable[..., Any]]:
-    """Give the control API of the Stripe sandbox."""
-    found = demonstration.provider()
-    try:
-        yield found.control
-    finally:
-        found.close()
 
 
 ACTS = (

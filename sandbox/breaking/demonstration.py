@@ -5,6 +5,8 @@ Its processes are this user's, so they are killed by their numbers; its Stripe s
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -17,8 +19,6 @@ from sandbox.servers import identities, postgres, valkey
 from sandbox.supervisor import environments, instances
 from sandbox.supervisor.records import Record
 
-WORKERS = ("agent", "outbox", "keeper")
-
 
 class CannotStrike(Exception):
     """What should be broken is not there; the text is one sentence."""
@@ -29,9 +29,8 @@ def is_on() -> bool:
     if settings.PRODUCTION:
         return False
     found = instances.read(settings.DATA_DIR)
-    embedded = "superuser" in found.get("database", {}) and (settings.DATA_DIR / "valkey").exists()
     ours = found.get("database", {}).get(settings.LOGIN) == settings.DATABASE_URL
-    return bool(embedded and ours and found.get("stripe")) and Record.of(settings.DATA_DIR).supervised()
+    return ours and instances.is_embedded(settings.DATA_DIR) and Record.of(settings.DATA_DIR).supervised()
 
 
 def pid(part: str) -> int | None:
@@ -100,20 +99,22 @@ def broker_answers() -> bool:
         return False
 
 
-def provider() -> Provider:
-    """Return the Stripe sandbox of the instance; close it. Raise CannotStrike."""
+@contextmanager
+def provider() -> Iterator[Provider]:
+    """Give the Stripe sandbox of the instance. Raise CannotStrike."""
     found = Provider.of_instance(settings.DATA_DIR)
     if found is None:
         raise CannotStrike("This instance has no Stripe sandbox.")
-    return found
+    try:
+        yield found
+    finally:
+        found.close()
 
 
 def provider_answers() -> bool:
     """Say whether the Stripe sandbox answers."""
-    found = provider()
     try:
-        return bool(found.control("GET", "health"))
+        with provider() as found:
+            return bool(found.control("GET", "health"))
     except NoProvider:
         return False
-    finally:
-        found.close()

@@ -30,8 +30,8 @@ QUEUED = "SELECT count(*) FROM public.agent_staff_message WHERE thread = %s AND 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Try:
-    """One attempt at the batch; without an outcome it is under way, or its worker is gone."""
+class Attempt:
+    """One try at the batch; without an outcome it is under way, or its worker is gone."""
 
     id: UUID
     outcome: str | None
@@ -46,7 +46,7 @@ class Facts:
     owner: str | None
     held: bool  # the lease has not run out
     queued: int
-    tries: tuple[Try, ...]
+    attempts: tuple[Attempt, ...]
     executed: int
     message: UUID | None
     sending: str  # state of the charge, empty before there is one
@@ -60,9 +60,9 @@ class Facts:
         return demonstration.number_in(self.owner)
 
     @property
-    def committed(self) -> Try | None:
+    def committed(self) -> Attempt | None:
         """Return the attempt that was applied."""
-        return next((one for one in self.tries if one.outcome == "committed"), None)
+        return next((one for one in self.attempts if one.outcome == "committed"), None)
 
 
 def of(conn: Connection[Any], request: Request, *, since: datetime) -> Facts:
@@ -70,8 +70,8 @@ def of(conn: Connection[Any], request: Request, *, since: datetime) -> Facts:
     with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         thread = cursor.execute(THREAD, (request.thread,)).fetchone() or {}
-        tries = cursor.execute(ATTEMPTS, (request.thread, since)).fetchall()
-        steps = [row["ai_message_id"] for row in tries]
+        attempts = cursor.execute(ATTEMPTS, (request.thread, since)).fetchall()
+        steps = [row["ai_message_id"] for row in attempts]
         executed = cursor.execute(EXECUTED, (request.thread, steps)).fetchone() or {}
         message = cursor.execute(MESSAGE, (request.thread, steps)).fetchone() or {}
         payments = cursor.execute(PAYMENTS, (request.customer, request.month)).fetchall()
@@ -82,7 +82,7 @@ def of(conn: Connection[Any], request: Request, *, since: datetime) -> Facts:
         owner=thread.get("lease_owner"),
         held=bool(thread.get("held")),
         queued=queued.get("count", 0),
-        tries=tuple(Try(id=row["id"], outcome=row["outcome"]) for row in tries),
+        attempts=tuple(Attempt(id=row["id"], outcome=row["outcome"]) for row in attempts),
         executed=executed.get("count", 0),
         message=message.get("uid"),
         sending=message.get("state", ""),

@@ -48,18 +48,18 @@ class Follower:
         return found
 
     def _of_the_batch(self, found: Facts) -> None:
-        open_try = bool(found.tries) and found.tries[-1].outcome is None
-        if open_try and found.worker and not demonstration.alive(found.worker) and not found.executed:
+        still_open = bool(found.attempts) and found.attempts[-1].outcome is None
+        if still_open and found.worker and not demonstration.alive(found.worker) and not found.executed:
             self.fence = self.fence or found.fence
             self.once(
-                "dead", self.gone.format(worker=found.worker, calls=requests.CALLS), state="undone", attempt=found.tries[-1].id
+                "dead", self.gone.format(worker=found.worker, calls=requests.CALLS), state="undone", attempt=found.attempts[-1].id
             )
         if "dead" in self.said and not found.held and found.committed is None:
             self._lease_over()
         if "dead" in self.said and found.fence > self.fence:
             self.once("taken", "Its lease has run out. A new worker has taken the conversation over.", state="info")
         if found.committed:
-            number = found.tries.index(found.committed) + 1
+            number = found.attempts.index(found.committed) + 1
             which = f"Attempt {number}" if number > 1 else "The batch"
             self.once(
                 "done",
@@ -112,9 +112,6 @@ def follow(follower: Follower) -> None:
 
 def _charges(found: Facts) -> list[int]:
     """Return the amounts that Stripe's own log has for the message of the request."""
-    provider = demonstration.provider()
-    try:
+    with demonstration.provider() as provider:
         moved = provider.control("GET", "money")["movements"]
-    finally:
-        provider.close()
     return [one["amount"] for one in moved if one["metadata"].get("backstop_uid") == str(found.message)]

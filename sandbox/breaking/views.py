@@ -33,6 +33,7 @@ log = structlog.get_logger()
 
 SALT = "sandbox.breaking"  # what the page's own address for the strip is signed for
 LONGEST = 12 * 60 * 60  # seconds, as a session
+NOBODY = "There is no customer with a card that pays and a paid month: start an instance with its demo data."
 View = Callable[..., HttpResponse]
 
 
@@ -97,9 +98,10 @@ def strip(request: HttpRequest) -> HttpResponse:
 @only_here
 def ask(request: HttpRequest) -> HttpResponse:
     """Send the prepared request about the next free month."""
-    wish = _request(request, _conversation(request))
-    if isinstance(wish, str):
-        return _refused(request, wish)
+    try:
+        wish = _request(request, _conversation(request))
+    except CannotAsk as reason:
+        return _refused(request, str(reason))
     run = Run(act="ask", request=wish, thread=str(wish.thread))
     run.send()
     log.info("sandbox.request.asked", conversation=wish.conversation, user=request.user.pk)
@@ -115,13 +117,11 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     if chosen is None:
         raise Http404
     row = _conversation(request)
-    wish = _request(request, row) if user_can_talk(request.user) else None
-    if isinstance(wish, str):
-        return _refused(request, wish)
-    thread = str(wish.thread if wish else row.thread if row else "")
     try:
+        wish = _request(request, row) if user_can_talk(request.user) else None
+        thread = str(wish.thread if wish else row.thread if row else "")
         runs.begin(Run(act=name, request=wish, thread=thread), carry_out=chosen.carry_out)
-    except CannotStrike as reason:
+    except (CannotAsk, CannotStrike) as reason:
         return _refused(request, str(reason))
     number = wish.conversation if wish else row.pk if row else None
     log.warning("sandbox.part.broke", act=name, conversation=number, user=request.user.pk)
@@ -154,19 +154,16 @@ def _buttons(conversation: int | None, may: dict[str, bool]) -> dict[str, Any]:
     return {"acts": acts, "busy": runs.busy(), "number": conversation, **may}
 
 
-def _request(request: HttpRequest, row: Conversation | None) -> Request | str:
-    """Return the next request, in this conversation or a new one, or why there is none."""
-    try:
-        with connections.writing() as conn:
-            if row is None or requests.customer(conn, wanted=row.subject) is None:
-                subject = requests.customer(conn)
-                if subject is None:
-                    return "There is no customer with a card that pays and a paid month: start an instance with its demo data."
-                row = conversations.create(subject=subject, user=request.user)
-            author = int(request.user.pk)
-            return requests.prepare(conn, conversation=row.pk, thread=row.thread, customer=row.subject, author=author)
-    except CannotAsk as reason:
-        return str(reason)
+def _request(request: HttpRequest, row: Conversation | None) -> Request:
+    """Return the next request, in this conversation or a new one. Raise CannotAsk."""
+    with connections.writing() as conn:
+        if row is None or requests.customer(conn, wanted=row.subject) is None:
+            subject = requests.customer(conn)
+            if subject is None:
+                raise CannotAsk(NOBODY)
+            row = conversations.create(subject=subject, user=request.user)
+        author = int(request.user.pk)
+        return requests.prepare(conn, conversation=row.pk, thread=row.thread, customer=row.subject, author=author)
 
 
 def _conversation(request: HttpRequest) -> Conversation | None:

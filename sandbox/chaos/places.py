@@ -96,10 +96,9 @@ def own(**more: str) -> Iterator[Place]:
 
 def given(data: Path) -> Place:
     """Return the instance that runs in a folder; raise CannotStart when it must not, or cannot, be harmed."""
-    found = instances.read(data)
-    if not found:
+    if not instances.read(data):
         raise CannotStart(f"{data} holds no instance.")
-    if not found.get("stripe") or "superuser" not in found.get("database", {}) or not (data / "valkey").exists():
+    if not instances.is_embedded(data):
         raise CannotStart(f"The instance of {data} uses real things: only one with embedded servers is harmed.")
     if (state := reports.status(data)["state"]) != "ready":
         raise CannotStart(f"The instance of {data} is {state}: start it with `manage.py up --data {data} --detach`.")

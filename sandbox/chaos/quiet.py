@@ -1,6 +1,5 @@
 """Waiting until nothing is under way any more, and saying what still is."""
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -47,7 +46,7 @@ def wait(place: Place, injuries: Injuries, *, person: Person, seconds: float, wo
         if time.monotonic() > jumped + TOLD and place.sandbox("POST", "clock", {"advance": JUMP}):
             jumped = time.monotonic()
         _resume(place, person)
-        threading.Event().wait(LOOK)
+        time.sleep(LOOK)
     return []
 
 
@@ -71,7 +70,7 @@ def _moving(place: Place, injuries: Injuries, working: Callable[[], bool]) -> li
 
 
 def _resume(place: Place, person: Person) -> None:
-    """Press Resume in stuck conversations."""
+    """Press Resume in stuck conversations; while something is still down it is pressed at the next look."""
     try:
         with place.connect("superuser") as conn:
             stuck = conn.execute(STUCK).fetchall()

@@ -28,6 +28,12 @@ def write(data: Path, content: Content) -> None:
     files.write(data / "instance.json", content)
 
 
+def is_embedded(data: Path) -> bool:
+    """Say whether database, broker and provider are the instance's own: only such a one may be harmed."""
+    found = read(data)
+    return "superuser" in found.get("database", {}) and (data / "valkey").exists() and bool(found.get("stripe"))
+
+
 def remember(data: Path, content: Content) -> None:
     """Keep the instance but for its people, who stay those that exist already."""
     write(data, content | {"logins": read(data).get("logins", [])})
