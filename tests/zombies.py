@@ -55,8 +55,12 @@ class Zombie:
 
     def _stopped(self) -> bool:
         assert self.process.exitcode is None, f"it ended with {self.process.exitcode}: {self.log.read_text()[-2000:]}"
-        state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state == "T"
+        return is_stopped(self.process.pid)
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Say whether a process has got SIGSTOP and not gone on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def everything(superuser: "psycopg.Connection[Any]") -> Mapping[str, str]:

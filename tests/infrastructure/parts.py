@@ -21,6 +21,7 @@ from tests.agent.serving import Server, serving
 from tests.outbox import provider as providers
 from tests.outbox.provider import API_KEY, Provider
 from tests.waiting import until
+from tests.zombies import is_stopped
 
 LONG = 60  # seconds for a process to start or a conversation to end on a machine that does other things too
 NO_FLAGS = "--without-gossip --without-mingle --without-heartbeat -l INFO"
@@ -45,8 +46,7 @@ class Process:
 
     def stopped(self) -> bool:
         """Say whether it has stopped itself (SIGSTOP)."""
-        state = Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return state == "T"
+        return is_stopped(self.popen.pid)
 
     def send(self, number: int) -> None:
         """Send it a signal."""
