@@ -13,8 +13,10 @@ import redis
 from sandbox.chaos.places import Place
 from sandbox.chaos.spares import Spare
 from sandbox.chaos.strikes import PARTS, PAUSES, SPARE, Strike
-from sandbox.supervisor import injections
+from sandbox.supervisor import environments, injections, parts
 
+# Seconds after which a part works that does not say so in a file.
+AGES = {"web": 6.0, "stripe": 3.0, "postgres": 3.0, "valkey": 1.0}
 LONGEST = max(end for _, end in PAUSES.values())  # seconds that anything stands still
 TERMINATE = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
 
@@ -22,16 +24,16 @@ TERMINATE = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE
 class Injuries:
     """The faults that were done; `done` counts by kind, `kills` by part, `missed` what found nothing to hit."""
 
-    def __init__(self, place: Place, spare: Spare) -> None:
-        self._place, self._spare = place, spare
+    def __init__(self, place: Place, spare: Spare, *, hit: Sequence[str]) -> None:
+        self._place, self._spare, self._parts = place, spare, hit
         self.done: Counter[str] = Counter()
         self.kills: Counter[str] = Counter()
         self.missed: Counter[str] = Counter()
         self._over = threading.Event()
         self._stopped: dict[psutil.Process, float] = {}  # when to let it go on
         self._kinds: Mapping[str, Callable[[Strike], bool]] = {
-            "kill": lambda strike: self._kill(strike, signal.SIGKILL),
-            "immediate": lambda strike: self._kill(strike, signal.SIGQUIT),  # what PostgreSQL calls an immediate shutdown
+            "kill": self._kill_one,
+            "immediate": lambda strike: self._kill(strike.part, signal.SIGQUIT),  # PostgreSQL's word for an immediate shutdown
             "point": self._arm,
             "pause": self._pause,
             "end": lambda strike: self._signal(strike.part, signal.SIGTERM),
@@ -78,16 +80,32 @@ class Injuries:
         process = self._process(part)
         return process is not None and _send(process, number)
 
-    def _kill(self, strike: Strike, number: signal.Signals) -> bool:
-        if not self._signal(strike.part, number):
+    def _kill(self, part: str, number: signal.Signals = signal.SIGKILL) -> bool:
+        if not self._signal(part, number):
             return False
-        self.kills[strike.part] += 1
+        self.kills[part] += 1
         return True
+
+    def _kill_one(self, strike: Strike) -> bool:
+        """Kill the part, or while that one is still coming up the next one that works: who never works shows nothing."""
+        at = self._parts.index(strike.part)
+        working = (part for part in (*self._parts[at:], *self._parts[:at]) if self._works(part))
+        return self._kill(next(working, strike.part))
 
     def _arm(self, strike: Strike) -> bool:
         """Kill a part that starts again with a fault: it comes by the point later."""
+        if not self._works(strike.part):
+            return self._kill_one(strike)
         injections.arm(self._place.data, part=strike.part, fault=strike.fault)
-        return self._kill(strike, signal.SIGKILL)
+        return self._kill(strike.part)
+
+    def _works(self, part: str) -> bool:
+        process = self._process(part)
+        if process is None:
+            return False
+        if part in AGES:
+            return time.time() - process.create_time() > AGES[part]
+        return parts.wrote(environments.ready_file(self._place.data, part))(process.pid)
 
     def _pause(self, strike: Strike) -> bool:
         process = self._process(strike.part)

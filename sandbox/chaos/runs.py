@@ -28,7 +28,7 @@ def run(place: Place, plan: Plan, *, patience: float, say: Callable[[str], None]
     logs, since = Logs(place), _now(place)
     customers = _customers(place, plan)
     with spare_worker(place, wanted=SPARE in plan.parts) as spare:
-        injuries, crowd = Injuries(place, spare), Crowd(place, plan, customers=customers)
+        injuries, crowd = Injuries(place, spare, hit=plan.parts), Crowd(place, plan, customers=customers)
         crowd.start()
         try:
             say(f"Harming for {plan.seconds:g} s.")
