@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-import psycopg
 import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from agent import events
 from agent.leases import Lease
+from ledger import connections
 
 log = structlog.get_logger()
 
@@ -56,7 +56,7 @@ class Draft:
         try:
             with self.pool.connection(timeout=1) as conn:
                 row = conn.execute(SAVE, {"thread": self.lease.thread, "fence": self.lease.fence, "text": self.text}).fetchone()
-        except psycopg.Error as error:
+        except connections.AWAY as error:
             log.warning("agent.draft.unsaved", thread=str(self.lease.thread), error=type(error).__name__)
             return False
         return bool(row and row[0])
@@ -66,6 +66,6 @@ class Draft:
         try:
             with self.pool.connection(timeout=1) as conn:
                 conn.execute(CLEAR, (self.lease.thread, self.lease.fence))
-        except psycopg.Error as error:
+        except connections.AWAY as error:
             log.warning("agent.draft.left", thread=str(self.lease.thread), error=type(error).__name__)
         events.publish(self.lease.thread, "draft", text="")

@@ -8,20 +8,19 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import RetryPolicy
-from psycopg import InterfaceError, OperationalError
 
 from agent import nodes
 from agent.failures import Infrastructure
 from agent.llm import Unavailable
 from agent.runs import Run
 from agent.state import State
+from ledger import connections
 
 Graph = CompiledStateGraph[State, Run, State, State]
 
 # Only what passes by itself is tried again, and always with the same request.
-GONE = (OperationalError, InterfaceError)
-DATABASE = RetryPolicy(retry_on=(Infrastructure, *GONE), max_attempts=3, initial_interval=0.2, jitter=False)
-MODEL = RetryPolicy(retry_on=(Unavailable, *GONE), max_attempts=3, initial_interval=0.5, jitter=True)
+DATABASE = RetryPolicy(retry_on=(Infrastructure, *connections.AWAY), max_attempts=3, initial_interval=0.2, jitter=False)
+MODEL = RetryPolicy(retry_on=(Unavailable, *connections.AWAY), max_attempts=3, initial_interval=0.5, jitter=True)
 
 
 def with_saver(saver: BaseCheckpointSaver[Any]) -> Graph:

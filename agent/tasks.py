@@ -14,7 +14,7 @@ from outbox import bell
 
 log = structlog.get_logger()
 
-LONGEST = 15.0  # seconds that a transaction of the agent's may take: a batch ends after 10
+LONGEST = 15.0  # seconds; more than the login's own limit (config/logins.py), which comes first where the server has one
 
 
 @shared_task(name="agent.drive")

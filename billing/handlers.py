@@ -88,6 +88,7 @@ HANDLERS = (
         repeat="keyed",
         steps=charge_steps,
         settle=settle_charge,
+        refusal_asks_person=True,
         sentence=charge_sentence,
     ),
     Handler(
@@ -96,6 +97,7 @@ HANDLERS = (
         repeat="keyed",
         steps=refund_steps,
         settle=settle_refund,
+        refusal_asks_person=True,
         sentence=refund_sentence,
     ),
 )

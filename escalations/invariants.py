@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from ledger.invariants import Invariant
+from outbox import handlers
 
 ONE_OPEN = """
 SELECT object, count(*) AS open, min(id) AS first, max(id) AS last FROM public.escalations_escalation
@@ -105,7 +106,7 @@ WHERE e.state = 'decided' AND e.decided_at <= now() - %(age)s AND t.state <> 'st
 """
 PERSON = """
 SELECT m.id AS message_id, m.topic, m.state, m.refusal, m.last_error FROM public.outbox_message m
-WHERE (m.state = 'dead' OR m.compensation_needed OR (m.state = 'rejected' AND m.topic LIKE 'payment.%%'))
+WHERE (m.state = 'dead' OR m.compensation_needed OR (m.state = 'rejected' AND m.topic = ANY(%(topics)s)))
   AND NOT EXISTS (SELECT FROM public.escalations_escalation e WHERE e.object = 'message:' || m.id)
 """
 CLOSED = """
@@ -199,5 +200,6 @@ INVARIANTS = (
         guarantee=5,
         says="Every payment that was refused, and every message whose outcome nobody knows, was put before a person.",
         query=PERSON,
+        values=lambda: {"topics": handlers.refusals_ask_person()},
     ),
 )

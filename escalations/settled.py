@@ -67,7 +67,7 @@ def kind_of(*, state: str, topic: str, compensation_needed: bool) -> str | None:
     """Return the kind of escalation that a message in this state needs, or None. An uncertain one is looked up first."""
     if state == "dead" or compensation_needed:
         return "unknown_outcome"
-    return "rejected_payment" if state == "rejected" and topic.startswith("payment.") else None
+    return "rejected_payment" if state == "rejected" and topic in handlers.refusals_ask_person() else None
 
 
 def known(conn: Connection[Any], *, message_id: int, kind: str) -> bool:

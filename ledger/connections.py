@@ -13,6 +13,14 @@ from django.db import connection, transaction
 from psycopg import Connection, errors
 from psycopg_pool import ConnectionPool
 
+# What a database raises that went away, is shutting down or takes no writes now: it passes by itself.
+AWAY = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,
+    errors.IdleInTransactionSessionTimeout,
+    errors.TransactionTimeout,
+)
 BELIEVED = 1.0  # seconds
 # A network that drops everything without a word is noticed within half a minute. Without it a run would wait for a quarter of
 # an hour, while the heartbeat, on a connection of its own, keeps the lease. Seconds, and milliseconds for the last.

@@ -35,6 +35,7 @@ class Handler:
     repeat: Repeat
     steps: Callable[[Mapping[str, Any], UUID], list[Step]]
     settle: Callable[..., None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
+    refusal_asks_person: bool = False  # what the provider refuses is put before a reviewer
     sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"
 
 
@@ -62,6 +63,11 @@ def sentence(*, topic: str, payload: Mapping[str, Any]) -> str:
         return str(find(topic).sentence(payload))
     except (UnknownTopic, KeyError):  # KeyError: a payload from before the handler changed
         return topic
+
+
+def refusals_ask_person() -> list[str]:
+    """Return the topics of which a refusal is put before a reviewer."""
+    return [handler.topic for handler in every() if handler.refusal_asks_person]
 
 
 def frozen(handler: Handler, *, payload: Mapping[str, Any], uid: UUID) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ledger import connections
 from outbox import bell, leases, relay, requests, webhooks
 
 BUDGET_SECONDS = 20.0  # a task that goes on for ever would hold up the worker's end
-LONGEST = 25.0  # seconds that a transaction of the outbox's may take
+LONGEST = 25.0  # seconds; more than the login's own limit (config/logins.py), which comes first where the server has one
 STOPPING = threading.Event()
 log = structlog.get_logger()
 
