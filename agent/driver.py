@@ -10,9 +10,8 @@ import structlog
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.types import Command, StateSnapshot
-from psycopg import Connection
 
-from agent import endings, events, graph, heartbeats, leases, llm, policies, queue, sweep, threads
+from agent import endings, events, graph, heartbeats, leases, llm, openings, queue, sweep, threads
 from agent.budgets import Limits, new_turn
 from agent.checkpoints import FencedSaver
 from agent.leases import LeaseLost
@@ -151,7 +150,7 @@ class _Drive:
             if snapshot.interrupts:
                 decided = self._decided(snapshot)
                 if not decided:
-                    return "waiting", self._open(snapshot)
+                    return "waiting", openings.open_all(self.run, snapshot)[:ACTIVITY]
                 self._resume(decided)
             elif snapshot.tasks:  # unfinished, whatever `next` says
                 self._invoke(None)
@@ -197,37 +196,6 @@ class _Drive:
     def _decided(self, snapshot: StateSnapshot) -> dict[str, dict[str, Any]]:
         with self.run.pool.connection() as conn:
             return lifecycle.decisions_for(conn, interrupt_ids=[item.id for item in snapshot.interrupts])
-
-    def _open(self, snapshot: StateSnapshot) -> str:
-        """Put the questions that wait to people, once each, and return the reason for the list of conversations."""
-        reason = ""
-        faults.reach("question.asked", thread=self.run.thread)
-        for item in snapshot.interrupts:
-            reason = item.value["reason"]
-            with self.run.pool.connection() as conn, conn.transaction():
-                leases.check(conn, self.run.lease)
-                self._open_one(conn, item.id, item.value, requested_by=snapshot.values["author"])
-        faults.reach("question.opened", thread=self.run.thread)
-        events.publish(self.run.thread, "escalation")
-        return reason[:ACTIVITY]
-
-    def _open_one(self, conn: Connection[Any], interrupt_id: str, question: dict[str, Any], *, requested_by: int) -> None:
-        calls = question["calls"] if question["kind"] == "approval" else None
-        lifecycle.open(
-            conn,
-            kind=question["kind"],
-            object=f"thread:{self.run.thread}",
-            payload=question,
-            thread=self.run.thread,
-            interrupt_id=interrupt_id,
-            subject=self.run.subject,
-            requested_by=requested_by,
-            ai_message_id=question["ai_message_id"],
-            generation=question["generation"],
-            calls=calls,
-            verdicts=question["verdicts"],
-            policy_version=policies.version(conn),
-        )
 
     def _resume(self, decided: dict[str, dict[str, Any]]) -> None:
         """Hand the decisions over. They stay rows: after a crash before the next checkpoint they are handed over again."""

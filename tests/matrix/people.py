@@ -1,11 +1,12 @@
 """People at an instance, over HTTP: a request that a killed web server did not answer is sent again."""
 
-import time
+from contextlib import suppress
 from typing import Any, Self
 
 import httpx
 
 from tests.stack import Stack
+from tests.waiting import until
 
 PATIENCE = 60.0  # seconds for a web server that is started again
 BETWEEN = 0.2
@@ -44,11 +45,11 @@ class Person:
         assert answer.status_code in (302, 409), f"{answer.status_code} for the approval of {escalation}"
 
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                return self._http.request(method, path, headers={"X-CSRFToken": self._http.cookies.get("csrftoken", "")}, **more)
-            except httpx.TransportError:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(BETWEEN)
+        def answer() -> httpx.Response | None:
+            token = self._http.cookies.get("csrftoken", "")
+            with suppress(httpx.TransportError):
+                return self._http.request(method, path, headers={"X-CSRFToken": token}, **more)
+            return None
+
+        found = until(lambda: [given for given in [answer()] if given is not None], seconds=PATIENCE, every=BETWEEN, what=path)
+        return found[0]

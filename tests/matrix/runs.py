@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sandbox.supervisor import injections
@@ -141,12 +142,15 @@ class _Run:
 
     def _heal(self, talks: list[Talk]) -> list[str]:
         """Answer what is asked, and wait until everything has ended or stands still; return what has not ended."""
-        deadline = time.monotonic() + QUIET
-        while left := self._look(talks):
-            if time.monotonic() > deadline:
-                return left
-            time.sleep(0.2)
-        return []
+        left: list[str] = []
+
+        def ended() -> bool:
+            left[:] = self._look(talks)
+            return not left
+
+        with suppress(AssertionError):  # whoever has not ended is a line of the table
+            until(ended, seconds=QUIET, every=0.2)
+        return left
 
     def _look(self, talks: list[Talk]) -> list[str]:
         asked = [found for talk in talks if talk.way != "said" and (found := self.desk.question(talk))]
