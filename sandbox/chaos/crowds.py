@@ -53,7 +53,9 @@ class Crowd:
                 work.result()
 
     def leave(self) -> None:
-        """Have the reviewer go too."""
+        """Have everybody go, the reviewer too."""
+        if self.promises.calm_since is None:  # cut short: nobody waits for an answer for ever
+            self.promises.calm_since = time.monotonic()
         self._over.set()
         self._gone.set()
         for work in self._judging:
