@@ -86,12 +86,16 @@ def parse(text: str) -> list[Fault]:
 
 
 def _one(text: str) -> Fault:
-    point, number, action, thread, *more = [*text.split(":"), "", "", ""][: max(4, text.count(":") + 1)]  # absent ones are empty
-    if more or action not in ACTIONS or not number.isdecimal() or int(number) < 1:
-        raise BadFault(f"BACKSTOP_FAULT is point:occurrence:action[:thread], the action {' or '.join(ACTIONS)}, not {text!r}.")
+    refusal = BadFault(f"BACKSTOP_FAULT is point:occurrence:action[:thread], the action {' or '.join(ACTIONS)}, not {text!r}.")
+    parts = text.split(":")
+    if len(parts) not in (3, 4):
+        raise refusal
+    point, number, action, *threads = parts
+    if action not in ACTIONS or not number.isdecimal() or int(number) < 1:
+        raise refusal
     if point not in POINTS:
         raise BadFault(f"BACKSTOP_FAULT names {point!r}, which is no fault point: {', '.join(POINTS)}.")
-    return Fault(point=point, occurrence=int(number), action=action, thread=thread)
+    return Fault(point=point, occurrence=int(number), action=action, thread=threads[0] if threads else "")
 
 
 class Armed:
