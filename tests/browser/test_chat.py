@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -19,8 +19,10 @@ LATE = "2098"  # invoices of a year that no other test uses
 
 
 @pytest.fixture(autouse=True)
-def patient() -> None:
+def patient() -> Iterator[None]:
     expect.set_options(timeout=SOON)
+    yield
+    expect.set_options(timeout=None)
 
 
 def begin(page: Page, customer: str) -> str:
