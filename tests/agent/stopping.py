@@ -1,4 +1,4 @@
-"""Agent workers that stop themselves at a fault point, in a call of the model, or around one of our functions."""
+"""Agent workers that stop themselves at a fault point or in a call of the model."""
 
 import os
 import signal
@@ -9,21 +9,13 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from tests.agent import crashing
 from tests.agent.scripts import Scripted
 from tests.zombies import Zombie
 
 
 @contextmanager
 def worker(
-    thread: UUID,
-    *script: Any,
-    fault: str = "",
-    point: str = "never",
-    behind: float = 0,
-    limit: str = "2s",
-    log: Path,
-    **more: str,
+    thread: UUID, *script: Any, fault: str = "", behind: float = 0, limit: str = "2s", log: Path, **more: str
 ) -> Iterator[Zombie]:
     """Drive the thread once in a process whose clock is `behind` by some seconds; kill it in the end, stopped or not.
 
@@ -32,7 +24,7 @@ def worker(
     from tests import forks
 
     env = environment(limit=limit, BACKSTOP_FAULT=fault, **more)
-    process = forks.start(main, thread, script, point, behind, env=env, log=log)
+    process = forks.start(main, thread, script, behind, env=env, log=log)
     try:
         yield Zombie(process=process, log=log)
     finally:
@@ -50,7 +42,7 @@ def environment(*, limit: str = "", **more: str) -> dict[str, str]:
     return os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", **more}
 
 
-def main(thread: UUID, script: tuple[Any, ...], point: str, behind: float) -> None:
+def main(thread: UUID, script: tuple[Any, ...], behind: float) -> None:
     """Drive the thread once, and log how that ended."""
     import structlog
 
@@ -59,8 +51,6 @@ def main(thread: UUID, script: tuple[Any, ...], point: str, behind: float) -> No
 
     if behind:
         go_back(behind)
-    if point != "never":
-        crashing.die_at(point, by=signal.SIGSTOP)
     ended = driver.drive(thread, model=scripts.model(*script))
     structlog.get_logger().info("tests.worker.ended", outcome=ended)
 

@@ -11,11 +11,11 @@ from tests.agent.talks import Talk
 
 SECONDS = 10.0
 POINTS = [
-    "ledger.executions:record:after:1",  # inside the batch
-    "agent.batch:run_batch:after:1",  # it is committed, no checkpoint knows
-    "agent.checkpoints:FencedSaver.put_writes:after:3",  # the tools node's answers are pending
-    "agent.checkpoints:FencedSaver.put:after:4",
-    "agent.leases:release:before:1",
+    "batch.release:1",  # inside the batch
+    "batch.committed:1",  # it is committed, no checkpoint knows
+    "checkpoint.put:4:sleep,checkpoint.writes_done:3",  # the tools node's answers are pending
+    "checkpoint.writes:3:sleep,checkpoint.put_done:4",  # they are not, and the next checkpoint is there
+    "run.ended:1",
 ]
 
 
@@ -33,10 +33,10 @@ def shifted(talk: Talk) -> bool:
     return bool(talk.one(query))
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_it_is_finished_once_by_a_worker_whose_clock_is_behind(talk: Talk, tmp_path: Path, point: str) -> None:
+@pytest.mark.parametrize("fault", POINTS)
+def test_it_is_finished_once_by_a_worker_whose_clock_is_behind(talk: Talk, tmp_path: Path, fault: str) -> None:
     talk.say("Invoice November, use the credit")
-    assert crashing.run(talk.thread, *script(talk), point=point) == crashing.KILLED
+    assert crashing.run(talk.thread, *script(talk), fault=fault) == crashing.KILLED
     talk.expire()
     assert drive(talk, tmp_path / "log", *script(talk), behind=SECONDS) == "idle"
     check(talk)

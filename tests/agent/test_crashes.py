@@ -21,49 +21,44 @@ def check(talk: Talk, *roles: str) -> None:
     assert len({m.id for m in talk.messages()}) == len(roles)
 
 
+# What a node returned and the checkpoint after it are sent at once, so the other one sleeps where one is surely there.
 POINTS = [
-    "agent.queue:take:before:1",
-    "agent.queue:take:after:1",
-    *[f"agent.checkpoints:FencedSaver.put:{when}:{n}" for n in range(1, 6) for when in ("before", "after")],
-    *[f"agent.checkpoints:FencedSaver.put_writes:{when}:{n}" for n in range(1, 5) for when in ("before", "after")],
-    "agent.llm:stream:before:1",
-    "agent.llm:stream:after:2",
-    "agent.batch:run_batch:before:1",
-    "agent.batch:run_batch:after:1",
-    "ledger.executions:record:after:1",
-    "ledger.attempts:begin:after:1",
-    "agent.leases:release:before:1",
-    "agent.leases:release:after:1",
+    *["run.leased:1", "run.taken:1", "batch.begin:1", "batch.release:1", "batch.committed:1", "run.ended:1", "run.released:1"],
+    *[f"checkpoint.put:{n}" for n in range(1, 6)],
+    *[f"checkpoint.writes:{n}" for n in range(1, 5)],
+    "checkpoint.put_done:1",  # the input's: no node wrote before it
+    *[f"checkpoint.writes:{n}:sleep,checkpoint.put_done:{n + 1}" for n in range(1, 5)],
+    *[f"checkpoint.put:{n + 1}:sleep,checkpoint.writes_done:{n}" for n in range(1, 5)],
 ]
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_it_ends_the_same_wherever_a_worker_is_killed(talk: Talk, point: str) -> None:
+@pytest.mark.parametrize("fault", POINTS)
+def test_it_ends_the_same_wherever_a_worker_is_killed(talk: Talk, fault: str) -> None:
     talk.say("Invoice November, use the credit")
     script = (step(talk), says("Applied."))
-    assert crashing.run(talk.thread, *script, point=point) == KILLED
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
     talk.expire()
     assert talk.drive(*script) == "idle"
     check(talk, "human", "ai", "tool", "tool", "ai")
 
 
-@pytest.mark.parametrize("point", ["agent.batch:run_batch:after:1", "agent.checkpoints:FencedSaver.put:before:4"])
-def test_it_counts_a_failed_step_once_however_often_it_is_run_again(talk: Talk, point: str) -> None:
+# Killed as the answers are about to be written: by the worker that found them out, and by the one that read them in the ledger.
+UNTOLD = ["checkpoint.put:4:sleep,checkpoint.writes:3", "checkpoint.put:1:sleep,checkpoint.writes:1"]
+
+
+@pytest.mark.parametrize("faults", [UNTOLD, ["checkpoint.put:4", "checkpoint.put:4"]])
+def test_it_counts_a_failed_step_once_however_often_it_is_run_again(talk: Talk, faults: list[str]) -> None:
     talk.say("Invoice November, use the credit")
     script = (step(talk, credit=15_000), step(talk), says("Applied."))
-    for _ in range(2):
-        assert crashing.run(talk.thread, *script, point=point) == KILLED
+    for fault in faults:
+        assert crashing.run(talk.thread, *script, fault=fault) == KILLED
         talk.expire()
     assert talk.drive(*script) == "idle"
     check(talk, "human", "ai", "tool", "tool", "ai", "tool", "tool", "ai")
     assert talk.escalations() == []
 
 
-QUESTIONS = [
-    "escalations.lifecycle:open:before:1",
-    "escalations.lifecycle:open:after:1",
-    "agent.leases:release:before:1",
-]
+QUESTIONS = ["question.asked:1", "question.opened:1", "run.ended:1"]
 
 
 def held(talk: Talk) -> None:
@@ -74,11 +69,11 @@ def held(talk: Talk) -> None:
     talk.say("Invoice November, use the credit")
 
 
-@pytest.mark.parametrize("point", QUESTIONS)
-def test_it_asks_once_wherever_a_worker_is_killed(talk: Talk, point: str) -> None:
+@pytest.mark.parametrize("fault", QUESTIONS)
+def test_it_asks_once_wherever_a_worker_is_killed(talk: Talk, fault: str) -> None:
     held(talk)
     script = (step(talk), says("Applied."))
-    assert crashing.run(talk.thread, *script, point=point) == KILLED
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
     talk.expire()
     assert talk.drive(*script) == "waiting"
     assert talk.escalations() == [("approval", "open")]
@@ -86,24 +81,24 @@ def test_it_asks_once_wherever_a_worker_is_killed(talk: Talk, point: str) -> Non
 
 
 RESUMES = [
-    "escalations.lifecycle:mark_resumed:after:1",
-    "agent.driver:_Drive._invoke:before:1",
-    "agent.checkpoints:FencedSaver.put_writes:before:1",
-    "agent.checkpoints:FencedSaver.put_writes:after:1",
-    "agent.checkpoints:FencedSaver.put:before:1",
-    "agent.checkpoints:FencedSaver.put:after:1",
-    "agent.batch:run_batch:after:1",
-    "agent.leases:release:before:1",
+    "decision.read:1",
+    "decision.resumed:1",
+    "checkpoint.writes:1",
+    "checkpoint.writes_done:1",
+    "checkpoint.put:1",
+    "checkpoint.put_done:1",
+    "batch.committed:1",
+    "run.ended:1",
 ]
 
 
-@pytest.mark.parametrize("point", RESUMES)
-def test_it_hands_a_decision_over_until_it_is_taken(talk: Talk, point: str) -> None:
+@pytest.mark.parametrize("fault", RESUMES)
+def test_it_hands_a_decision_over_until_it_is_taken(talk: Talk, fault: str) -> None:
     held(talk)
     script = (step(talk), says("Applied."))
     assert talk.drive(*script) == "waiting"
     talk.decide("approve")
-    assert crashing.run(talk.thread, *script, point=point) == KILLED
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
     talk.expire()
     assert talk.drive(*script) == "idle"
     check(talk, "human", "ai", "tool", "tool", "ai")

@@ -162,19 +162,17 @@ def test_it_carries_out_no_decision_that_another_worker_has_carried_out(
 
 
 def test_it_aborts_nothing_that_its_successor_committed(talk: Talk, start: Start, superuser: Any) -> None:
+    """Its batch cannot run any more, which it has to tell as one that lost its lease."""
     talk.say("Invoice November, use the credit")
-    too_much = step(talk, credit=15_000), says("Applied.")
-    zombie = start(*too_much, point="agent.recording:Record.answer:before:1")  # rolled back, and nobody was told yet
-    move_credit(talk.owner, talk.customer, amount_minor=3_000)
-    assert taken_over(talk, *too_much) == "idle"
-    assert talk.one("SELECT balance_minor FROM public.billing_credit_account") == 0
+    start(*script(talk), fault="batch.begin:1:stop")
+    assert taken_over(talk, *script(talk)) == "idle"
     before = everything(superuser)
-    assert zombie.go_on() == 0
+    with pytest.raises(leases.LeaseLost):
+        run_again(talk, fence=1)
 
+    check(talk)
     assert everything(superuser) == before
     assert talk.one("SELECT count(*) FROM public.ledger_batch_abort") == 0
-    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 2
-    assert zombie.logged("agent.run.lost")
 
 
 @pytest.mark.parametrize("fault", ["batch.begin:1", "batch.commit:1"])
@@ -197,16 +195,15 @@ def test_it_records_no_abort_of_a_batch_that_was_applied_even_with_the_lease(tal
     """Without a zombie: whoever runs a batch again after it was applied gets what was answered, also when it fails now."""
     talk.say("Invoice November, use the credit")
     assert talk.drive(*script(talk)) == "idle"
-    again = run_again(talk)
+    again = run_again(talk, fence=1)
     assert (again.kind, [answer.status for answer in again.answers]) == ("applied", ["applied", "applied"])
     assert talk.one("SELECT count(*) FROM public.ledger_batch_abort") == 0
     check(talk)
 
 
-def run_again(talk: Talk) -> BatchResult:
-    """Run the talk's batch once more, refused before it could begin, under the fence of its last run."""
+def run_again(talk: Talk, *, fence: int) -> BatchResult:
+    """Run the talk's batch once more, refused before it could begin, under a fence."""
     message = talk.messages()[1]
-    fence = talk.one("SELECT fence FROM public.agent_thread WHERE thread = %s", talk.thread)
     asked = tuple(
         ProposedCall(index=index, id=call["id"], tool=call["name"], arguments=call["args"], problem="It cannot run.")
         for index, call in enumerate(message.tool_calls)  # type: ignore[attr-defined]

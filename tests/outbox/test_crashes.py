@@ -9,16 +9,14 @@ from tests.waiting import until
 
 CONFIRM = "/v1/payment_intents/[^/]+/confirm"
 POINTS = [
-    "outbox.leases:claim:after:1",
-    "outbox.leases:begin_send:after:1",
-    "outbox.gateway:post:after:1",
-    "outbox.leases:advance:before:1",
-    "outbox.leases:advance:after:1",
-    "outbox.leases:begin_send:after:2",
-    "outbox.gateway:post:after:2",
-    "outbox.settling:record:after:2",  # inside the settling transaction
-    "outbox.handlers:settle:after:1",  # its effect is applied, nothing is committed
-    "outbox.settling:settle:after:1",  # committed
+    "send.claimed:1",
+    "send.begun:1",
+    "send.answered:1",
+    "send.advanced:1",
+    "send.begun:2",
+    "send.answered:2",
+    "send.settling:1",
+    "send.settled:1",
 ]
 
 
@@ -30,10 +28,10 @@ def rescue(desk: Desk, message: dict[str, object]) -> None:
     desk.deliver_all(message)
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_it_charges_once_whenever_its_worker_is_killed(desk: Desk, point: str) -> None:
+@pytest.mark.parametrize("fault", POINTS)
+def test_it_charges_once_whenever_its_worker_is_killed(desk: Desk, fault: str) -> None:
     message = desk.charge()
-    assert crashing.end(crashing.start(desk.provider, point=point)) == crashing.KILLED
+    assert crashing.end(crashing.start(desk.provider, fault=f"{fault}:kill")) == crashing.KILLED
 
     rescue(desk, message)
 
@@ -42,13 +40,10 @@ def test_it_charges_once_whenever_its_worker_is_killed(desk: Desk, point: str) -
     assert len(desk.provider.objects("payment_intent", message["uid"])) == 1
 
 
-@pytest.mark.parametrize(
-    "point",
-    ["outbox.leases:begin_send:after:1", "outbox.gateway:post:after:1", "outbox.handlers:settle:after:1"],
-)
-def test_it_refunds_once_whenever_its_worker_is_killed(desk: Desk, point: str) -> None:
+@pytest.mark.parametrize("fault", ["send.begun:1", "send.answered:1", "send.settling:1"])
+def test_it_refunds_once_whenever_its_worker_is_killed(desk: Desk, fault: str) -> None:
     message = desk.refund(desk.paid())
-    assert crashing.end(crashing.start(desk.provider, point=point)) == crashing.KILLED
+    assert crashing.end(crashing.start(desk.provider, fault=f"{fault}:kill")) == crashing.KILLED
 
     rescue(desk, message)
 
