@@ -47,7 +47,7 @@ def serving(*, port: int = 0, **env: str) -> Iterator[Server]:
     )
     server = Server(address=f"http://127.0.0.1:{port}", process=process)
     try:
-        until(server.is_up, seconds=20)
+        until(server.is_up, seconds=60, what="a web server")
         yield server
     finally:
         if process.poll() is None:

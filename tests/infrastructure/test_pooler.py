@@ -116,8 +116,8 @@ def test_every_login_went_through_the_pooler(house: House) -> None:
         assert {f"backstop_{login}" for login in LOGINS} <= {row[0] for row in rows}
         return
     assert house.pooler.transactions() > 100
-    roles = {f"backstop_{login}" for login in LOGINS}
-    assert {role: count for role, count in house.pooler.sessions().items() if role in roles} == dict.fromkeys(roles, 3)
+    sessions = house.pooler.sessions()
+    assert all(1 < sessions[f"backstop_{login}"] <= 3 for login in LOGINS)  # several took turns, and no more than there may be
 
 
 def test_it_leaves_nothing_that_contradicts_the_invariants(house: House) -> None:
