@@ -17,6 +17,8 @@ from sandbox.supervisor import environments, injections, parts
 
 # Seconds after which a part works that does not say so in a file.
 AGES = {"web": 6.0, "stripe": 3.0, "postgres": 3.0, "valkey": 1.0}
+# What is killed instead of a part that is still coming up; PostgreSQL last, because nothing works without it.
+INSTEAD = ("valkey", "stripe", "keeper", "beat", SPARE, "outbox", "agent", "web", "postgres")
 LONGEST = max(end for _, end in PAUSES.values())  # seconds that anything stands still
 TERMINATE = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
 
@@ -87,9 +89,8 @@ class Injuries:
         return True
 
     def _kill_one(self, strike: Strike) -> bool:
-        """Kill the part, or while that one is still coming up the next one that works: who never works shows nothing."""
-        at = self._parts.index(strike.part)
-        working = (part for part in (*self._parts[at:], *self._parts[:at]) if self._works(part))
+        """Kill the part, or while that one is still coming up another one that works: who never works shows nothing."""
+        working = (part for part in (strike.part, *INSTEAD) if part in self._parts and self._works(part))
         return self._kill(next(working, strike.part))
 
     def _arm(self, strike: Strike) -> bool:
