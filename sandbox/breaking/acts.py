@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from sandbox.breaking import demonstration, requests, runs
+from sandbox.breaking import demonstration, lifting, requests, runs
 from sandbox.breaking.demonstration import CannotStrike
 from sandbox.breaking.following import Follower, follow
 from sandbox.breaking.runs import Run
@@ -37,7 +37,11 @@ def kill_worker(run: Run) -> None:
     if not run.thread:
         raise CannotStrike(ASK_FIRST)
     injections.arm(settings.DATA_DIR, part="agent", fault=f"batch.write:{KILLED_AT}:kill:{run.thread}")
-    old = demonstration.kill("agent")
+    try:
+        old = demonstration.kill("agent")
+    except CannotStrike:
+        injections.disarm(settings.DATA_DIR, part="agent")
+        raise
     run.tell(f"Worker {old} is killed, so that the supervisor starts one that dies on cue.", state="queued")
     new = runs.wait(lambda: _successor("agent", old), seconds=STARTS, otherwise="No new worker has come up.")
     run.tell(
@@ -70,17 +74,13 @@ def jump(run: Run) -> None:
     if run.request is None:
         return _jump(run)
     follower = Follower(run)
-    with demonstration.provider() as provider:
-        try:
-            provider.control("POST", "webhooks", {"action": "pause"})
-            _lose_answer_until_unknown(follower, provider)
-            _jump(run)
-            provider.control("DELETE", "faults")
-            run.tell("Stripe can be asked again.", state="queued")
-            follow(follower)
-        finally:
-            provider.control("DELETE", "faults")
-            provider.control("POST", "webhooks", {"action": "resume"})
+    with lifting.lifted() as provider:
+        provider.control("POST", "webhooks", {"action": "pause"})
+        _lose_answer_until_unknown(follower, provider)
+        _jump(run)
+        provider.control("DELETE", "faults")
+        run.tell("Stripe can be asked again.", state="queued")
+        follow(follower)
 
 
 def _lose_answer_until_unknown(follower: Follower, provider: Provider) -> None:

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from ledger import connections, invariants
 from ledger.invariants import Comparison, Finding
+from sandbox.breaking import lifting
 
 log = structlog.get_logger()
 
@@ -50,6 +51,7 @@ def _look_for_ever() -> None:
     conn: psycopg.Connection[Any] | None = None
     while True:
         time.sleep(NAP if _is_wanted() and _is_due() else 2 * NAP)
+        lifting.lift_left()
         if not (_is_wanted() and _is_due()):
             continue
         try:
