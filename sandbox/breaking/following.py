@@ -58,9 +58,9 @@ class Follower:
             self._lease_over()
         if "dead" in self.said and found.fence > self.fence:
             self.once("taken", "Its lease has run out. A new worker has taken the conversation over.", state="info")
-        if found.committed:
+        if found.committed and found.message:
             number = found.attempts.index(found.committed) + 1
-            which = f"Attempt {number}" if number > 1 else "The batch"
+            which = "The batch, begun again," if number > 1 else "The batch"
             self.once(
                 "done",
                 f"{which} is committed: all {found.executed} calls, together.",
@@ -84,11 +84,13 @@ class Follower:
             self.once("paid", f"Stripe has confirmed the charge, {SOURCES.get(found.source, 'in the end')}.", state="confirmed")
 
 
-def _ended(found: Facts) -> bool:
+def ended(found: Facts) -> bool:
+    """Say whether nothing more comes of a request: it is done, a person has to look, the agent refused it or was stopped."""
     if found.state in HALTED or found.sending in ("rejected", "dead", "cancelled"):
         return True
     paid = found.sending == "succeeded" and bool(found.payments)
-    return paid and found.state == "idle" and not found.queued
+    done = paid or not found.message
+    return done and found.state == "idle" and not found.queued
 
 
 def follow(follower: Follower) -> None:
@@ -96,7 +98,9 @@ def follow(follower: Follower) -> None:
     run = follower.run
     if run.request is None:
         return
-    found = follower.until(_ended, seconds=SECONDS, otherwise=LATE)
+    found = follower.until(ended, seconds=SECONDS, otherwise=LATE)
+    if not found.message:
+        return run.tell("It did not end as asked: no charge was queued. The conversation says why.", state="held")
     charges = _charges(found)
     once = (found.executed, len(charges), list(found.payments)) == (requests.CALLS, 1, [run.request.charged])
     if once:

@@ -80,7 +80,7 @@ class Strip:
     def provider_state(self) -> str:
         """Return the colour of books against provider."""
         if not self.compared:
-            return "held"
+            return "held" if self.checked else "queued"
         return "failed" if self.differs else "held" if self.old else "applied"
 
     @property
