@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from config import commands, guarantees
 from ledger import invariants
@@ -53,6 +54,13 @@ def test_it_says_in_two_lines_that_nothing_is_violated() -> None:
     number = len(invariants.every())
     said = "The books were not compared with the provider: this instance has no Stripe sandbox."
     assert run() == (f"{number} invariants checked, none violated.\n{said}\n", 0)
+
+
+def test_without_a_database_it_says_that_nothing_was_checked(settings: Any, tmp_path: Path) -> None:
+    settings.DATABASE_URL = f"postgresql://keeper@/backstop?host={tmp_path}"
+    with pytest.raises(CommandError, match="Nothing was checked") as caught:
+        run()
+    assert caught.value.returncode == 2
 
 
 def test_it_names_what_is_violated_with_its_sentence_and_some_rows(lonely: None) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ledger import connections, invariants
 from ledger.invariants import Comparison, Finding
 
+AWAY = "Nothing was checked, as the database cannot be reached. Is the instance up that BACKSTOP_DATA or DATABASE_URL names?"
 SHOWN = 20  # rows of one invariant
 
 
@@ -24,7 +25,11 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         """Run as the keeper, which reads everything and moves nothing."""
-        with psycopg.connect(settings.DATABASE_URL, **connections.arguments()) as conn:
+        try:
+            opened = psycopg.connect(settings.DATABASE_URL, **connections.arguments())
+        except psycopg.OperationalError:
+            raise CommandError(AWAY, returncode=2) from None  # 1 says that something is violated
+        with opened as conn:
             found = invariants.examine(conn, quiet=options["quiet"])
             compared = invariants.compare(conn, quiet=options["quiet"])
         if options["json"]:
