@@ -13,11 +13,16 @@ def main() -> None:
     os.environ.setdefault("BACKSTOP_LOGIN", login_for(sys.argv[1:]))
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
+    from psycopg_pool import PoolTimeout
 
     try:
         execute_from_command_line(sys.argv)
     except ImproperlyConfigured as fault:  # whoever starts it needs the sentence, not our stack
         sys.exit(str(fault))
+    except (OperationalError, PoolTimeout) as fault:
+        said = str(fault).strip().splitlines()[0]
+        sys.exit(f"PostgreSQL does not answer ({said}). Start an instance with: manage.py up, or set DATABASE_URL.")
 
 
 if __name__ == "__main__":
