@@ -15,7 +15,7 @@ up: install
 
 install: .venv/made
 
-# Made again, from nothing, when the pins change. They are complete, which `pip check` confirms: nothing is left to resolve.
+# Made again, from nothing, when the pins change. They are complete, so pip need not resolve them, unless a Python wants more.
 .venv/made: requirements.txt
 	@for python in $(PYTHONS); do \
 		if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
@@ -24,7 +24,7 @@ install: .venv/made
 	$$found -c 'import venv, ensurepip' 2>/dev/null || { echo "$$found cannot make environments: install python3-venv first." >&2; exit 1; }; \
 	echo "Installing what requirements.txt pins into .venv with $$($$found --version)."; \
 	rm -rf .venv && $$found -m venv .venv && $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -r requirements.txt && \
-	$(BIN)/python -m pip check --disable-pip-version-check >/dev/null && touch $@
+	{ $(BIN)/python -m pip check --quiet || $(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt; } && touch $@
 
 # Every test, those in a browser included; their servers are stopped afterwards.
 test: install
