@@ -36,10 +36,15 @@ def savepoint(verb: str, index: int) -> sql.Composed:
 def failure(conn: Connection[Any], attempt: Attempt, *, trace: Trace, calls: Sequence[ValidCall], error: Exception) -> Failed:
     """Roll the transaction back and return what happened. The connection is outside pipeline mode."""
     cause = _cause(trace, error)
-    phase = trace.failed.phase if trace.failed else trace.phase
-    call, undone = _roll_back(conn, attempt, phase=phase, trace=trace, calls=calls)
+    phase, call = (trace.failed.phase, trace.failed.call) if trace.failed else (trace.phase, trace.call)
+    kind, undone = classify(phase=phase, error=cause), None
+    try:
+        call, undone = _roll_back(conn, attempt, phase=phase, trace=trace, calls=calls)
+    except psycopg.Error as lost:  # the connection is gone, and the transaction with it
+        if kind is Kind.MODEL:  # without the evidence of what is undone nobody is told: it fails again, and then it is read
+            kind, cause, trace = classify(phase=Phase.BEGIN, error=lost), lost, Trace()
     return Failed(
-        kind=classify(phase=phase, error=cause),
+        kind=kind,
         phase=phase,
         cause=cause,
         failure=_describe(trace, cause=cause, call=call, swallowed=isinstance(error, Swallowed)),
@@ -58,22 +63,19 @@ def _cause(trace: Trace, error: Exception) -> BaseException:
 def _roll_back(
     conn: Connection[Any], attempt: Attempt, *, phase: Phase, trace: Trace, calls: Sequence[ValidCall]
 ) -> tuple[int | None, list[Row] | None]:
-    """Return the failed call and the changes of those before it, and leave the connection idle."""
+    """Return the failed call and the changes of those before it, and leave the connection idle. Raises when it is lost."""
     told_by_trace = trace.failed.call if trace.failed else trace.call
-    try:
-        if conn.info.transaction_status is TransactionStatus.IDLE or phase is Phase.BEGIN:
-            _leave(conn)
-            return told_by_trace, None
-        # A tool that raised by itself left the transaction usable: then its own changes can be read too.
-        usable = conn.info.transaction_status is TransactionStatus.INTRANS
-        undone = trace.changes or (changes.of_attempt(conn, attempt_id=attempt.id) if usable else None)
-        call = _innermost(conn, calls=calls)
-        if undone is None and call is not None:
-            undone = changes.of_attempt(conn, attempt_id=attempt.id)
+    if conn.info.transaction_status is TransactionStatus.IDLE or phase is Phase.BEGIN:
         _leave(conn)
-        return (told_by_trace if call is None else call), undone
-    except psycopg.Error:
-        return told_by_trace, None  # the connection is gone, and the transaction with it
+        return told_by_trace, None
+    # A tool that raised by itself left the transaction usable: then its own changes can be read too.
+    usable = conn.info.transaction_status is TransactionStatus.INTRANS
+    undone = trace.changes or (changes.of_attempt(conn, attempt_id=attempt.id) if usable else None)
+    call = _innermost(conn, calls=calls)
+    if undone is None and call is not None:
+        undone = changes.of_attempt(conn, attempt_id=attempt.id)
+    _leave(conn)
+    return (told_by_trace if call is None else call), undone
 
 
 def _leave(conn: Connection[Any]) -> None:

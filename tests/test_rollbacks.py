@@ -70,6 +70,27 @@ def test_a_backend_terminated_mid_batch_leaves_the_tables_unchanged(desk: Desk, 
     assert (desk.count("billing_invoice"), desk.count("outbox_message"), desk.count("ledger_execution")) == (1, 1, 3)
 
 
+def test_a_refusal_whose_evidence_was_lost_with_the_connection_is_run_again(
+    desk: Desk, superuser: "psycopg.Connection[Any]"
+) -> None:
+    tools = dict(registry())
+
+    def refused_and_terminated(conn: Any, arguments: Any, cause: Any) -> dict[str, Any]:
+        pid = conn.execute("SELECT pg_backend_pid()").fetchone()[0]
+        superuser.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        raise Refusal("There is no such credit.")
+
+    mortal = tools | {"ApplyCredit": replace(tools["ApplyCredit"], run=refused_and_terminated)}
+    batch = desk.batch(INVOICE, credit(60_000))
+    with pytest.raises(Infrastructure):
+        run_batch(desk.pool, batch=batch, tools=mortal)
+    assert run_batch(desk.pool, batch=batch).kind == "failed"
+    lost, told = desk.outcomes()
+    assert (lost["outcome"], lost["told"]) == ("infrastructure", None)
+    assert (told["outcome"], told["failed_call"]) == ("rolled_back", 1)
+    assert {row["call_index"] for row in told["undone"]} == {0}
+
+
 # -- stories ---------------------------------------------------------------------------------------
 
 
