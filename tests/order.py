@@ -1,4 +1,4 @@
-"""How `pytest -n 2 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
+"""How `pytest -n 3 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
 
 A file stays in one process, and all files that use the running instance (`tests.stack`) in the same one.
 """
