@@ -22,7 +22,8 @@ def test_a_miss_reads_no_whole_table(database: None, superuser: Any) -> None:
     """Every id is looked up, so every lookup needs its index; an empty table alone would be read as a whole."""
     databases.renew(superuser)
     with transaction.atomic(), connection.cursor() as cursor, CaptureQueriesContext(connection) as asked:
-        cursor.execute("SET LOCAL enable_seqscan = off")
+        for scan in ("seqscan", "indexscan", "indexonlyscan"):  # in an empty table the key's order is as good as an index
+            cursor.execute(f"SET LOCAL enable_{scan} = off")
         assert ids.find("no-such-id", roles=frozenset({"admin", "reviewer"})) is None
         lookups = [found["sql"] for found in asked.captured_queries if found["sql"].startswith("SELECT")]
         assert len(lookups) >= 3
