@@ -43,6 +43,8 @@ class Thread(models.Model):
     next_sweep_at = models.DateTimeField(db_default=Now())
     stop_requested_at = models.DateTimeField(null=True)
     stop_requested_by = models.BigIntegerField(null=True)
+    stepped_in_by = models.BigIntegerField(null=True)  # a person answers; the agent is silent until they hand back
+    stepped_in_at = models.DateTimeField(null=True)
     progressed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -139,6 +141,7 @@ class Notice(models.Model):
     state = models.TextField()  # the page's data-state: confirmed, failed, uncertain, held, info
     text = models.TextField()
     object = models.TextField()
+    author = models.BigIntegerField(null=True)  # of kind person_said: who stepped in and wrote it
     told_in = models.UUIDField(null=True)  # the staff message it travelled with
     created_at = models.DateTimeField(db_default=Now())
 
@@ -193,19 +196,76 @@ class Window(models.Model):
         return f"{self.scope} {self.day} {self.currency}"
 
 
+class PolicyRequest(models.Model):
+    """A change that loosens a rule and waits for a second admin; the newest row of its rule still counts."""
+
+    id = models.BigAutoField(primary_key=True)
+    rule = models.TextField()
+    tool = models.TextField(default="", db_default="")
+    currency = models.TextField(default="", db_default="")
+    value = models.BigIntegerField(null=True)
+    reason = models.TextField()
+    asked_by = models.BigIntegerField()
+    asked_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField(null=True)
+    ended_by = models.BigIntegerField(null=True)
+    outcome = models.TextField(null=True)  # confirmed, refused, withdrawn
+
+    class Meta:
+        db_table = "agent_policy_request"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["rule", "tool", "currency"],
+                condition=models.Q(ended_at__isnull=True),
+                name="agent_policy_request_one_open",
+            ),
+            models.CheckConstraint(
+                name="agent_policy_request_outcome_known",
+                condition=models.Q(ended_at__isnull=True, outcome__isnull=True, ended_by__isnull=True)
+                | models.Q(ended_at__isnull=False, outcome__in=["confirmed", "refused", "withdrawn"], ended_by__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"request {self.id} about {self.rule}"
+
+
 class Policy(models.Model):
-    """One version of one number of a rule, insert-only; the newest row of a rule, tool and currency counts."""
+    """One version of one number of a rule, insert-only; the newest row of a rule, tool and currency counts.
+
+    `previous` is what counted before; what loosens a rule carries a second admin's name, or the database refuses it.
+    """
 
     id = models.BigAutoField(primary_key=True)  # the version
-    rule = models.TextField()  # per_call, kill_switch
+    rule = models.TextField()
     tool = models.TextField(default="", db_default="")  # empty: every tool
     currency = models.TextField(default="", db_default="")  # empty: every currency
-    value = models.BigIntegerField(null=True)  # minor units, or 1/0 for a switch; null: the rule is off
+    value = models.BigIntegerField(null=True)  # minor units, hours, uses, or 1/0 for a switch; null: the rule is off
+    previous = models.BigIntegerField(null=True)
     reason = models.TextField()
     set_by = models.BigIntegerField()
+    confirmed_by = models.BigIntegerField(null=True)
+    request = models.ForeignKey(PolicyRequest, on_delete=models.PROTECT, null=True, related_name="+")
     set_at = models.DateTimeField(db_default=Now())
 
     class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="agent_policy_rule_known",
+                condition=models.Q(
+                    rule__in=[
+                        "kill_switch",
+                        "per_call",
+                        "second_reviewer",
+                        "customer_day",
+                        "staff_day",
+                        "conversation",
+                        "same_effect",
+                        "first_use",
+                    ]
+                ),
+            ),
+        ]
         indexes = [models.Index(fields=["rule", "tool", "currency", "-id"], name="agent_policy_newest")]
 
     def __str__(self) -> str:

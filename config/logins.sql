@@ -23,11 +23,13 @@ GRANT USAGE ON SCHEMA public TO backstop_web, backstop_agent, backstop_outbox, b
 GRANT SELECT ON
     public.ledger_attempt, public.ledger_attempt_outcome, public.ledger_execution, public.ledger_batch_abort,
     public.ledger_row_change, public.outbox_message, public.outbox_delivery, public.outbox_request,
-    public.escalations_escalation, public.escalations_revision, public.escalations_signature, public.escalations_decision,
+    public.escalations_escalation, public.escalations_revision, public.escalations_preview, public.escalations_signature,
+    public.escalations_decision, public.escalations_act, public.escalations_presence,
     public.billing_customer, public.billing_credit_account, public.billing_invoice, public.billing_payment,
     public.billing_refund, public.billing_credit_memo, public.billing_credit_entry,
     public.agent_conversation, public.agent_thread, public.agent_staff_message, public.agent_notice,
-    public.agent_feed, public.agent_event, public.agent_policy, public.django_migrations
+    public.agent_feed, public.agent_event, public.agent_policy, public.agent_policy_request,
+    public.django_migrations
 TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper;
 GRANT EXECUTE ON FUNCTION public.ledger_record_change() TO backstop_agent, backstop_outbox;
 
@@ -39,12 +41,19 @@ TO backstop_web;
 GRANT SELECT ON public.auth_group, public.auth_group_permissions, public.auth_permission, public.django_content_type TO backstop_web;
 GRANT SELECT ON public.agent_transcript_entry, public.agent_draft, public.agent_window, public.outbox_webhook_event TO backstop_web;
 GRANT INSERT (thread, subject, created_by_id, created_at) ON public.agent_conversation TO backstop_web;
-GRANT INSERT (thread), UPDATE (stop_requested_at, stop_requested_by, next_sweep_at) ON public.agent_thread TO backstop_web;
+GRANT INSERT (thread), UPDATE (stop_requested_at, stop_requested_by, stepped_in_by, stepped_in_at, next_sweep_at)
+    ON public.agent_thread TO backstop_web;
 GRANT INSERT, UPDATE (text, state) ON public.agent_staff_message TO backstop_web;
 GRANT INSERT ON public.agent_notice, public.agent_event, public.agent_policy TO backstop_web;
+GRANT INSERT (rule, tool, currency, value, reason, asked_by), UPDATE (ended_at, ended_by, outcome)
+    ON public.agent_policy_request TO backstop_web;
 GRANT INSERT, UPDATE ON public.agent_feed TO backstop_web;
-GRANT UPDATE (state, claimed_by, claimed_until, decided_at, closed_at, due_at) ON public.escalations_escalation TO backstop_web;
-GRANT INSERT ON public.escalations_revision, public.escalations_signature, public.escalations_decision TO backstop_web;
+GRANT UPDATE (state, claimed_by, claimed_until, snoozed_until, snoozed_by, decided_at, closed_at, due_at)
+    ON public.escalations_escalation TO backstop_web;
+GRANT INSERT ON public.escalations_revision, public.escalations_signature, public.escalations_decision, public.escalations_act
+TO backstop_web;
+GRANT INSERT (revision_id, requested_by) ON public.escalations_preview TO backstop_web;  -- asks for one; the agent makes it
+GRANT INSERT, UPDATE, DELETE ON public.escalations_presence TO backstop_web;
 GRANT INSERT ON public.outbox_request, public.outbox_webhook_event TO backstop_web;
 GRANT INSERT ON public.outbox_message TO backstop_web;  -- topics notify.* only: see the policy
 
@@ -52,9 +61,11 @@ GRANT INSERT ON public.outbox_message TO backstop_web;  -- topics notify.* only:
 GRANT INSERT ON
     public.billing_invoice, public.billing_refund, public.billing_credit_memo, public.billing_credit_entry,
     public.ledger_attempt, public.ledger_attempt_outcome, public.ledger_execution, public.ledger_batch_abort,
-    public.outbox_message, public.escalations_escalation, public.escalations_revision, public.escalations_decision,
-    public.agent_notice, public.agent_event
+    public.outbox_message, public.escalations_escalation, public.escalations_revision, public.escalations_preview,
+    public.escalations_decision, public.escalations_act, public.agent_notice, public.agent_event
 TO backstop_agent;
+GRANT UPDATE (made_at, outcome, policy_version, verdicts, allowed, needs, digest, changes, messages, results, failure, duration_ms)
+    ON public.escalations_preview TO backstop_agent;
 GRANT UPDATE (amount_due_minor, credited_minor, status, charge_attempt, paid_at) ON public.billing_invoice TO backstop_agent;
 GRANT UPDATE (balance_minor, entries) ON public.billing_credit_account TO backstop_agent;
 GRANT UPDATE (refunded_minor) ON public.billing_payment TO backstop_agent;
@@ -66,7 +77,8 @@ GRANT UPDATE (told_in) ON public.agent_notice TO backstop_agent;
 GRANT SELECT (id, username, is_active) ON public.auth_user TO backstop_agent;
 GRANT SELECT, INSERT, UPDATE, DELETE ON public.checkpoints, public.checkpoint_blobs, public.checkpoint_writes TO backstop_agent;
 GRANT SELECT ON public.checkpoint_migrations TO backstop_agent;
-GRANT EXECUTE ON FUNCTION public.agent_fence(uuid, bigint), public.billing_check_credit_balance() TO backstop_agent;
+GRANT EXECUTE ON FUNCTION public.agent_fence(uuid, bigint), public.billing_check_credit_balance(),
+    public.agent_window_add(text[], date[], text[], bigint[], bigint[]) TO backstop_agent;
 
 -- outbox: delivery, and the effect of an outcome on the customer it belongs to.
 GRANT UPDATE (state, step, provider_id, provider_status, refusal, last_error, outcome_source, attempts, sends, ever_unknown,
@@ -107,14 +119,15 @@ BEGIN
         EXECUTE format('ALTER TABLE public.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', item.name);
         EXECUTE format('DROP POLICY IF EXISTS owner_all ON public.%1$I; DROP POLICY IF EXISTS read_all ON public.%1$I;
                         DROP POLICY IF EXISTS agent_subject ON public.%1$I; DROP POLICY IF EXISTS outbox_subject ON public.%1$I;
-                        DROP POLICY IF EXISTS outbox_all ON public.%1$I; DROP POLICY IF EXISTS web_notify ON public.%1$I', item.name);
+                        DROP POLICY IF EXISTS outbox_all ON public.%1$I; DROP POLICY IF EXISTS notify ON public.%1$I', item.name);
         EXECUTE format('CREATE POLICY owner_all ON public.%I TO backstop_owner USING (true) WITH CHECK (true)', item.name);
         EXECUTE format('CREATE POLICY read_all ON public.%I FOR SELECT TO backstop_web, backstop_outbox, backstop_keeper USING (true)', item.name);
         EXECUTE format('CREATE POLICY agent_subject ON public.%I TO backstop_agent USING (%I = %s) WITH CHECK (%2$I = %3$s)',
                        item.name, item.key, subject);
         IF item.name = 'outbox_message' THEN
             CREATE POLICY outbox_all ON public.outbox_message TO backstop_outbox USING (true) WITH CHECK (true);
-            CREATE POLICY web_notify ON public.outbox_message FOR INSERT TO backstop_web WITH CHECK (topic LIKE 'notify.%');
+            CREATE POLICY notify ON public.outbox_message FOR INSERT TO backstop_web, backstop_agent
+                WITH CHECK (topic LIKE 'notify.%');
         ELSE
             EXECUTE format('CREATE POLICY outbox_subject ON public.%I TO backstop_outbox USING (%I = %s) WITH CHECK (%2$I = %3$s)',
                            item.name, item.key, subject);
@@ -134,6 +147,18 @@ CREATE POLICY read_all ON public.escalations_decision FOR SELECT
 CREATE POLICY web_people ON public.escalations_decision FOR INSERT TO backstop_web WITH CHECK (decided_by IS NOT NULL);
 CREATE POLICY agent_system ON public.escalations_decision FOR INSERT TO backstop_agent
     WITH CHECK (kind IN ('expire', 'settle') AND decided_by IS NULL);
+
+-- Pages edit in a person's name; only the agent's worker says what the agent itself proposed.
+ALTER TABLE public.escalations_revision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+DROP POLICY IF EXISTS owner_all ON public.escalations_revision;
+DROP POLICY IF EXISTS read_all ON public.escalations_revision;
+DROP POLICY IF EXISTS web_edits ON public.escalations_revision;
+DROP POLICY IF EXISTS agent_proposes ON public.escalations_revision;
+CREATE POLICY owner_all ON public.escalations_revision TO backstop_owner USING (true) WITH CHECK (true);
+CREATE POLICY read_all ON public.escalations_revision FOR SELECT
+    TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper USING (true);
+CREATE POLICY web_edits ON public.escalations_revision FOR INSERT TO backstop_web WITH CHECK (author IS NOT NULL);
+CREATE POLICY agent_proposes ON public.escalations_revision FOR INSERT TO backstop_agent WITH CHECK (author IS NULL);
 
 -- A staff message is its author's until the agent takes it; from then on it is what the agent read. web writes and withdraws
 -- what waits, the agent takes it, and nobody changes it afterwards.

@@ -72,9 +72,9 @@ def propose(conn: Connection[Any], *, escalation: int, calls: Calls, verdicts: C
     """Store what the agent proposes as revision 0, with the hash of exactly that."""
     canonical = json.dumps(list(calls), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     conn.execute(
-        "INSERT INTO public.escalations_revision (escalation_id, number, calls, calls_hash, policy_version, verdicts)"
-        " VALUES (%s, 0, %s, sha256(convert_to(%s, 'UTF8')), %s, %s)",
-        (escalation, Jsonb(list(calls)), canonical, policy_version, Jsonb(list(verdicts))),
+        "INSERT INTO public.escalations_revision (escalation_id, number, calls, calls_hash)"
+        " VALUES (%s, 0, %s, sha256(convert_to(%s, 'UTF8')))",
+        (escalation, Jsonb(list(calls)), canonical),
     )
 
 

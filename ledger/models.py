@@ -13,6 +13,7 @@ class Attempt(models.Model):
     generation = models.IntegerField()
     subject = models.BigIntegerField()
     on_behalf_of = models.BigIntegerField()
+    performed_by = models.BigIntegerField(null=True)  # a person who took the batch over; null: the agent
     fence = models.BigIntegerField()
     calls = models.JSONField()  # [{"index", "id", "tool", "arguments"}], as the model sent them
     model = models.TextField()
@@ -38,6 +39,7 @@ class AttemptOutcome(models.Model):
         REFUSED = "refused"  # invalid: nothing ran; the model was told
         HELD = "held"  # waits for a person
         REJECTED = "rejected"  # a person said no; the model was told
+        DRIFTED = "drifted"  # what would happen is not what was approved; nothing was told, a person decides again
         INFRASTRUCTURE = "infrastructure"  # the database or the network; nothing was told
         LOST_LEASE = "lost_lease"  # another worker owns the thread
         BUG = "bug"  # nothing that is expected; nothing was told
@@ -58,6 +60,7 @@ class AttemptOutcome(models.Model):
     problems = models.JSONField(null=True)  # validation problems or gate verdicts
     undone = models.JSONField(null=True)  # [{"call_index", "table_name", "operation", "before", "after"}]
     told = models.JSONField(null=True)  # [{"call_index", "status", "text"}]: what the model read
+    partial = models.BooleanField(default=False, db_default=False)  # committed without the calls that `told` says failed
     duration_ms = models.IntegerField(null=True)
     closed_at = models.DateTimeField(db_default=Now())
 
@@ -67,8 +70,22 @@ class AttemptOutcome(models.Model):
             models.CheckConstraint(
                 name="ledger_attempt_outcome_known",
                 condition=models.Q(
-                    outcome__in=["committed", "rolled_back", "refused", "held", "rejected", "infrastructure", "lost_lease", "bug"]
+                    outcome__in=[
+                        "committed",
+                        "rolled_back",
+                        "refused",
+                        "held",
+                        "rejected",
+                        "drifted",
+                        "infrastructure",
+                        "lost_lease",
+                        "bug",
+                    ]
                 ),
+            ),
+            models.CheckConstraint(
+                name="ledger_attempt_outcome_partial",
+                condition=models.Q(partial=False) | models.Q(outcome="committed", told__isnull=False),
             ),
             models.CheckConstraint(
                 name="ledger_attempt_outcome_self_contained",
@@ -104,6 +121,7 @@ class Execution(models.Model):
     attempt_id = models.UUIDField()
     subject = models.BigIntegerField()
     on_behalf_of = models.BigIntegerField()
+    performed_by = models.BigIntegerField(null=True)  # a person who took the batch over; null: the agent
     model = models.TextField()
     prompt_version = models.TextField()
     committed_at = models.DateTimeField(db_default=Now())

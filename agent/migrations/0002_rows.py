@@ -27,6 +27,55 @@ END $$;
 REVOKE ALL ON FUNCTION public.agent_fence(uuid, bigint) FROM PUBLIC;
 """
 
+# One admin tightens a rule at once; what loosens it carries two names. For amounts more is looser, for a switch, hours
+# and uses less is, and a rule that is off is loosest. The first row of a rule says itself what counted before it.
+LOOSENING = """
+CREATE FUNCTION public.agent_policy_previous() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE newest record;
+BEGIN
+    SELECT value INTO newest FROM public.agent_policy
+        WHERE rule = NEW.rule AND tool = NEW.tool AND currency = NEW.currency ORDER BY id DESC LIMIT 1;
+    IF FOUND THEN
+        NEW.previous := newest.value;
+    END IF;
+    RETURN NEW;
+END $$;
+REVOKE ALL ON FUNCTION public.agent_policy_previous() FROM PUBLIC;
+CREATE TRIGGER previous BEFORE INSERT ON public.agent_policy
+    FOR EACH ROW EXECUTE FUNCTION public.agent_policy_previous();
+ALTER TABLE public.agent_policy ADD CONSTRAINT agent_policy_loosening_needs_two CHECK (
+    CASE WHEN rule IN ('kill_switch', 'same_effect', 'first_use') THEN coalesce(value, 0) >= coalesce(previous, 0)
+         ELSE coalesce(value, 9223372036854775807) <= coalesce(previous, 9223372036854775807) END
+    OR (confirmed_by IS NOT NULL AND confirmed_by <> set_by));
+"""
+# Adds a batch's amounts to its windows in key order, as the last statement before COMMIT, and refuses what goes over a
+# limit: the rows stay locked until COMMIT, so that neither splitting nor a second worker gets by.
+WINDOWS = """
+CREATE FUNCTION public.agent_window_add(scopes text[], days date[], currencies text[], amounts bigint[], limits bigint[])
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    item record;
+    total bigint;
+    over jsonb := '[]';
+BEGIN
+    FOR item IN SELECT * FROM unnest(scopes, days, currencies, amounts, limits) AS t (scope, day, currency, amount, allowed) LOOP
+        INSERT INTO public.agent_window AS w (scope, day, currency, amount)
+        VALUES (item.scope, item.day, item.currency, item.amount)
+        ON CONFLICT (scope, day, currency) DO UPDATE SET amount = w.amount + excluded.amount
+        RETURNING w.amount INTO total;
+        IF total > item.allowed THEN
+            over := over || jsonb_build_object('scope', item.scope, 'currency', item.currency, 'measured', total,
+                                               'allowed', item.allowed);
+        END IF;
+    END LOOP;
+    IF over <> '[]' THEN
+        RAISE EXCEPTION 'a cumulative limit is exceeded' USING ERRCODE = 'BS002', DETAIL = over::text;
+    END IF;
+END $$;
+REVOKE ALL ON FUNCTION public.agent_window_add(text[], date[], text[], bigint[], bigint[]) FROM PUBLIC;
+"""
+
 
 def make_checkpoint_tables(apps, schema_editor):
     from langgraph.checkpoint.postgres import PostgresSaver
@@ -49,5 +98,11 @@ class Migration(migrations.Migration):
             " FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();",
             "DROP TRIGGER append_only ON public.agent_policy",
         ),
+        migrations.RunSQL(
+            LOOSENING,
+            "ALTER TABLE public.agent_policy DROP CONSTRAINT agent_policy_loosening_needs_two;"
+            " DROP TRIGGER previous ON public.agent_policy; DROP FUNCTION public.agent_policy_previous()",
+        ),
+        migrations.RunSQL(WINDOWS, "DROP FUNCTION public.agent_window_add(text[], date[], text[], bigint[], bigint[])"),
         migrations.RunPython(make_checkpoint_tables, migrations.RunPython.noop),
     ]

@@ -14,20 +14,24 @@ OF_CUSTOMER = (
 )  # fmt: skip
 POLICIES = {
     **{name: {"owner_all", "read_all", "agent_subject", "outbox_subject"} for name in OF_CUSTOMER},
-    "outbox_message": {"owner_all", "read_all", "agent_subject", "outbox_all", "web_notify"},
+    "outbox_message": {"owner_all", "read_all", "agent_subject", "outbox_all", "notify"},
     "escalations_decision": {"owner_all", "read_all", "web_people", "agent_system"},
+    "escalations_revision": {"owner_all", "read_all", "web_edits", "agent_proposes"},
     "agent_staff_message": {"owner_all", "read_all", "web_writes", "web_changes", "agent_takes"},
 }
 INSERT_ONLY = (
     "ledger_attempt", "ledger_attempt_outcome", "ledger_execution", "ledger_batch_abort", "ledger_row_change", "outbox_delivery",
-    "escalations_revision", "escalations_signature", "escalations_decision", "agent_policy", "billing_credit_entry",
+    "escalations_revision", "escalations_signature", "escalations_decision", "escalations_act", "agent_policy",
+    "billing_credit_entry",
 )  # fmt: skip
 WATCHED = OF_CUSTOMER[:7]
 TRIGGERS = (
     *((table, "append_only") for table in INSERT_ONLY),
     *((table, "record_change") for table in WATCHED),
     *((table, "balance_is_sum") for table in ("billing_credit_account", "billing_credit_entry")),
-    *((table, "carry_requester") for table in ("escalations_signature", "escalations_decision")),
+    *((table, "carry") for table in ("escalations_signature", "escalations_decision")),
+    ("escalations_preview", "made_once"),
+    ("agent_policy", "previous"),
 )
 # Those that models cannot say, from the migrations.
 MORE = (
@@ -35,7 +39,8 @@ MORE = (
     "billing_payment_invoice", "billing_refund_customer_currency", "billing_refund_payment",
     "billing_credit_memo_customer_currency", "billing_credit_memo_invoice", "billing_credit_entry_customer_currency",
     "billing_credit_entry_invoice", "billing_credit_entry_credit_memo", "escalations_signature_requester",
-    "escalations_decision_requester", "ledger_row_change_operation_known", "agent_event_kind_known",
+    "escalations_decision_requester", "agent_policy_loosening_needs_two",
+    "ledger_row_change_operation_known", "agent_event_kind_known",
 )  # fmt: skip
 
 ROW_SECURITY = """
@@ -58,7 +63,9 @@ WHERE schemaname = 'public' AND CASE policyname
     WHEN 'owner_all' THEN roles::text <> '{backstop_owner}'
     WHEN 'agent_system' THEN roles::text <> '{backstop_agent}' OR coalesce(with_check, '') NOT LIKE '%%decided_by IS NULL%%'
     WHEN 'web_people' THEN roles::text <> '{backstop_web}' OR coalesce(with_check, '') NOT LIKE '%%decided_by IS NOT NULL%%'
-    WHEN 'web_notify' THEN roles::text <> '{backstop_web}' OR coalesce(with_check, '') NOT LIKE '%%notify.%%'
+    WHEN 'web_edits' THEN roles::text <> '{backstop_web}' OR coalesce(with_check, '') NOT LIKE '%%author IS NOT NULL%%'
+    WHEN 'agent_proposes' THEN roles::text <> '{backstop_agent}' OR coalesce(with_check, '') NOT LIKE '%%author IS NULL%%'
+    WHEN 'notify' THEN roles::text <> '{backstop_agent,backstop_web}' OR coalesce(with_check, '') NOT LIKE '%%notify.%%'
     ELSE false END
 """
 LOGINS = """
