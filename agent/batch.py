@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from agent import answers, execution, explanations, gate, policies, validation
 from agent.answers import Answer
+from agent.approvals import Permission
 from agent.blame import Failed
 from agent.execution import Known
 from agent.failures import Bug, Infrastructure, Kind, Phase, classify
@@ -40,7 +41,7 @@ class Batch:
     prompt_version: str
     calls: tuple[ProposedCall, ...]
     generation: int = 0  # raised by a person's decision only
-    waived: tuple[Mapping[str, Any], ...] = ()  # verdicts that a person approved, for this generation
+    permission: Permission | None = None  # what people decided about this generation
     rejection: str | None = None  # a person's reason to say no
 
 
@@ -112,7 +113,8 @@ class _Run:
     def _verdicts(self, calls: Sequence[ValidCall]) -> list[Verdict]:
         with self.record.pool.connection() as conn:
             facts = policies.facts(conn)
-        return gate.judge(calls, facts=facts, rules=wiring.plugged("BACKSTOP_POLICIES"), waived=self.batch.waived)
+        waived = self.batch.permission.waived if self.batch.permission else ()
+        return gate.judge(calls, facts=facts, rules=wiring.plugged("BACKSTOP_POLICIES"), waived=waived)
 
     def _hold(self, verdicts: list[Verdict]) -> BatchResult:
         known = self.record.hold(verdicts)

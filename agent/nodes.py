@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from agent import approvals, batch, budgets, failures, llm, prompt, questions, replies, resumption
+from agent.approvals import Permission
 from agent.batch import Batch, BatchResult
 from agent.drafts import Draft
 from agent.runs import Run
@@ -188,21 +189,23 @@ def _batch(state: State, run: Run, step: AIMessage, rejection: str | None) -> Ba
         model=made_by.get("model_name", ""),
         prompt_version=made_by.get("prompt_version", ""),
         calls=questions.calls_of(step),
-        waived=_waived(state, run, step),
+        permission=_permission(state, run, step),
         rejection=rejection,
     )
 
 
-def _waived(state: State, run: Run, step: AIMessage) -> tuple[Mapping[str, Any], ...]:
+def _permission(state: State, run: Run, step: AIMessage) -> Permission | None:
+    """Return what people allowed of this step, read from their decisions' own rows."""
     if not state.get("approvals"):
-        return ()
+        return None
     with run.pool.connection() as conn:
-        return approvals.waived(
+        return approvals.permission(
             conn,
             decisions=state["approvals"],
             thread=run.thread,
             ai_message_id=str(step.id),
             generation=state.get("generation", 0),
+            proposed=questions.calls_of(step),
         )
 
 
