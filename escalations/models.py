@@ -114,8 +114,7 @@ class Revision(models.Model):
             models.UniqueConstraint(fields=["escalation", "number"], name="escalations_revision_number"),
             models.CheckConstraint(
                 name="escalations_revision_of_someone",
-                condition=models.Q(number=0, author__isnull=True, as_person=False)
-                | models.Q(number__gt=0, author__isnull=False),
+                condition=models.Q(number=0, author__isnull=True, as_person=False) | models.Q(number__gt=0, author__isnull=False),
             ),
         ]
 
@@ -189,7 +188,7 @@ class Signature(models.Model):
     """A reviewer's name under one revision as one preview showed it.
 
     Who asked, who edited, whether the edit only lowers and whether the gate allows it are carried in by a trigger, so that
-    the database refuses a self-approval whatever the code says.
+    the database refuses a self-approval whatever the code says. What is not the newest is carried in as null.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -198,18 +197,22 @@ class Signature(models.Model):
     preview = models.ForeignKey(Preview, on_delete=models.PROTECT, related_name="signatures")
     reviewer = models.BigIntegerField()
     requested_by = models.BigIntegerField(null=True)
+    asked = models.BooleanField()  # the agent has read a message of the reviewer's in this conversation
     editor = models.BigIntegerField(null=True)  # the revision's author
-    lowers = models.BooleanField()
-    allowed = models.BooleanField()
+    lowers = models.BooleanField(null=True)  # null: not the newest revision
+    allowed = models.BooleanField(null=True)  # null: not the newest preview of it, or not a clean one
     signed_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["escalation", "revision", "reviewer"], name="escalations_signature_once"),
+            models.UniqueConstraint(fields=["revision", "preview", "reviewer"], name="escalations_signature_once"),
             models.CheckConstraint(
                 name="escalations_signature_four_eyes",
                 condition=models.Q(requested_by__isnull=True) | ~models.Q(reviewer=models.F("requested_by")),
             ),
+            models.CheckConstraint(name="escalations_signature_not_asked", condition=models.Q(asked=False)),
+            models.CheckConstraint(name="escalations_signature_newest_revision", condition=models.Q(lowers__isnull=False)),
+            models.CheckConstraint(name="escalations_signature_newest_preview", condition=models.Q(allowed__isnull=False)),
             models.CheckConstraint(
                 name="escalations_signature_own_edit",
                 condition=models.Q(editor__isnull=True)
@@ -243,7 +246,7 @@ class Decision(models.Model):
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, null=True, related_name="+")
     preview = models.ForeignKey(Preview, on_delete=models.PROTECT, null=True, related_name="+")  # what was shown and is to happen
     needs = models.IntegerField(null=True)  # signatures, carried from the preview by a trigger
-    signed = models.IntegerField(null=True)  # signatures under this revision that saw the same, counted by the trigger
+    signed = models.IntegerField(null=True)  # people who signed the same, counted by the trigger; 0 unless one of them decides
     waived = models.JSONField()  # the verdicts that were shown and are waived for this generation
     decided_by = models.BigIntegerField(null=True)
     requested_by = models.BigIntegerField(null=True)
@@ -260,9 +263,7 @@ class Decision(models.Model):
             models.CheckConstraint(
                 name="escalations_decision_signed",
                 condition=~models.Q(kind__in=["approve", "take_over"])
-                | models.Q(
-                    revision__isnull=False, preview__isnull=False, needs__isnull=False, signed__gte=models.F("needs")
-                ),
+                | models.Q(revision__isnull=False, preview__isnull=False, needs__isnull=False, signed__gte=models.F("needs")),
             ),
             models.CheckConstraint(
                 name="escalations_decision_four_eyes",
@@ -290,6 +291,7 @@ class Act(models.Model):
         TAKEN_FROM = "taken_from"  # the claim was taken from another reviewer
         REASSIGNED = "reassigned"
         SNOOZED = "snoozed"
+        WOKEN = "woken"
         EDITED = "edited"
         PREVIEWED = "previewed"
         SIGNED = "signed"
@@ -313,6 +315,7 @@ class Act(models.Model):
                         "taken_from",
                         "reassigned",
                         "snoozed",
+                        "woken",
                         "edited",
                         "previewed",
                         "signed",

@@ -29,7 +29,7 @@ TRIGGERS = (
     *((table, "append_only") for table in INSERT_ONLY),
     *((table, "record_change") for table in WATCHED),
     *((table, "balance_is_sum") for table in ("billing_credit_account", "billing_credit_entry")),
-    *((table, "carry") for table in ("escalations_signature", "escalations_decision")),
+    *((table, "carry") for table in ("escalations_revision", "escalations_signature", "escalations_decision")),
     ("escalations_preview", "made_once"),
     ("agent_policy", "previous"),
 )

@@ -86,6 +86,7 @@ class Migration(migrations.Migration):
                             ("taken_from", "Taken From"),
                             ("reassigned", "Reassigned"),
                             ("snoozed", "Snoozed"),
+                            ("woken", "Woken"),
                             ("edited", "Edited"),
                             ("previewed", "Previewed"),
                             ("signed", "Signed"),
@@ -235,9 +236,10 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("reviewer", models.BigIntegerField()),
                 ("requested_by", models.BigIntegerField(null=True)),
+                ("asked", models.BooleanField()),
                 ("editor", models.BigIntegerField(null=True)),
-                ("lowers", models.BooleanField()),
-                ("allowed", models.BooleanField()),
+                ("lowers", models.BooleanField(null=True)),
+                ("allowed", models.BooleanField(null=True)),
                 ("signed_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "escalation",
@@ -344,6 +346,7 @@ class Migration(migrations.Migration):
                             "taken_from",
                             "reassigned",
                             "snoozed",
+                            "woken",
                             "edited",
                             "previewed",
                             "signed",
@@ -474,7 +477,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="signature",
-            constraint=models.UniqueConstraint(fields=("escalation", "revision", "reviewer"), name="escalations_signature_once"),
+            constraint=models.UniqueConstraint(fields=("revision", "preview", "reviewer"), name="escalations_signature_once"),
         ),
         migrations.AddConstraint(
             model_name="signature",
@@ -497,6 +500,22 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="escalations_signature_own_edit",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="signature",
+            constraint=models.CheckConstraint(condition=models.Q(("asked", False)), name="escalations_signature_not_asked"),
+        ),
+        migrations.AddConstraint(
+            model_name="signature",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("lowers__isnull", False)), name="escalations_signature_newest_revision"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="signature",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("allowed__isnull", False)), name="escalations_signature_newest_preview"
             ),
         ),
     ]

@@ -3,29 +3,65 @@
 from django.db import migrations
 
 TABLES = ("escalations_revision", "escalations_signature", "escalations_decision", "escalations_act")
-CARRIED = TABLES[1:3]
-# Whoever writes a signature or a decision cannot leave out who asked, or say how many have signed: four eyes would see
-# nothing then.
+CARRIED = TABLES[:3]
+REQUESTED = TABLES[1:3]
+# An edit only lowers when its author says so and the rows agree: the same calls or fewer, and in them nothing differs from
+# what the agent proposed but amounts (`…_minor`, as everywhere), each of them downwards.
+CARRY_REVISION = """
+CREATE FUNCTION public.escalations_carry_revision() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.lowers := NEW.lowers AND NEW.number > 0 AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(NEW.calls) AS changed (call)
+        LEFT JOIN (SELECT old.call FROM public.escalations_revision r, jsonb_array_elements(r.calls) AS old (call)
+                   WHERE r.escalation_id = NEW.escalation_id AND r.number = 0) AS proposed
+            ON proposed.call - 'arguments' = changed.call - 'arguments'
+        WHERE proposed.call IS NULL OR EXISTS (
+            SELECT FROM jsonb_each(nullif(changed.call -> 'arguments', 'null')) AS new
+            FULL JOIN jsonb_each(nullif(proposed.call -> 'arguments', 'null')) AS old USING (key)
+            WHERE new.value IS DISTINCT FROM old.value AND (key LIKE '%\\_minor' AND new.value < old.value
+                AND jsonb_typeof(new.value) = 'number' AND jsonb_typeof(old.value) = 'number') IS NOT TRUE));
+    RETURN NEW;
+END $$;
+REVOKE ALL ON FUNCTION public.escalations_carry_revision() FROM PUBLIC;
+"""
+# Whoever writes a signature or a decision cannot leave out who asked, sign what is not the newest, or say how many have
+# signed: four eyes would see nothing then. The escalation is locked, so that nothing newer comes in between.
 CARRY = """
 CREATE FUNCTION public.escalations_carry_signature() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE question record;
 BEGIN
-    NEW.requested_by := (SELECT requested_by FROM public.escalations_escalation WHERE id = NEW.escalation_id);
-    SELECT author, lowers INTO NEW.editor, NEW.lowers FROM public.escalations_revision
-        WHERE id = NEW.revision_id AND escalation_id = NEW.escalation_id;
-    NEW.allowed := (SELECT allowed FROM public.escalations_preview
-                    WHERE id = NEW.preview_id AND revision_id = NEW.revision_id AND outcome = 'clean');
+    SELECT requested_by, thread INTO question FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE;
+    NEW.requested_by := question.requested_by;
+    NEW.asked := EXISTS (SELECT FROM public.agent_staff_message m
+                         WHERE m.thread = question.thread AND m.author = NEW.reviewer AND m.state = 'taken');
+    SELECT r.author, r.lowers INTO NEW.editor, NEW.lowers FROM public.escalations_revision r
+        WHERE r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id AND NOT EXISTS (
+            SELECT FROM public.escalations_revision newer
+            WHERE newer.escalation_id = r.escalation_id AND newer.number > r.number);
+    NEW.allowed := (SELECT p.allowed FROM public.escalations_preview p
+                    WHERE p.id = NEW.preview_id AND p.revision_id = NEW.revision_id AND p.outcome = 'clean' AND NOT EXISTS (
+                        SELECT FROM public.escalations_preview newer
+                        WHERE newer.revision_id = p.revision_id AND newer.id > p.id));
     RETURN NEW;
 END $$;
 CREATE FUNCTION public.escalations_carry_decision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    NEW.requested_by := (SELECT requested_by FROM public.escalations_escalation WHERE id = NEW.escalation_id);
+    NEW.requested_by := (SELECT requested_by FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE);
     NEW.needs := (SELECT p.needs FROM public.escalations_preview p JOIN public.escalations_revision r ON r.id = p.revision_id
-                  WHERE p.id = NEW.preview_id AND r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id);
-    NEW.signed := (SELECT count(*) FROM public.escalations_signature s
+                  WHERE p.id = NEW.preview_id AND r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id
+                    AND r.as_person = (NEW.kind = 'take_over')
+                    AND NOT EXISTS (SELECT FROM public.escalations_preview newer
+                                    WHERE newer.revision_id = p.revision_id AND newer.id > p.id)
+                    AND NOT EXISTS (SELECT FROM public.escalations_revision newer
+                                    WHERE newer.escalation_id = r.escalation_id AND newer.number > r.number));
+    NEW.signed := (SELECT CASE WHEN bool_or(s.reviewer = NEW.decided_by) THEN count(DISTINCT s.reviewer) ELSE 0 END
+                   FROM public.escalations_signature s
                    JOIN public.escalations_preview p ON p.id = s.preview_id
-                   JOIN public.escalations_preview shown ON shown.id = NEW.preview_id AND shown.digest = p.digest
+                   JOIN public.escalations_preview shown ON shown.id = NEW.preview_id
+                       AND shown.digest = p.digest AND shown.verdicts = p.verdicts
                    WHERE s.revision_id = NEW.revision_id);
     RETURN NEW;
 END $$;
@@ -62,13 +98,13 @@ class Migration(migrations.Migration):
             "".join(
                 f"ALTER TABLE public.{table} ADD CONSTRAINT {table}_requester FOREIGN KEY (escalation_id, requested_by)"
                 " REFERENCES public.escalations_escalation (id, requested_by);"
-                for table in CARRIED
+                for table in REQUESTED
             ),
-            "".join(f"ALTER TABLE public.{table} DROP CONSTRAINT {table}_requester;" for table in CARRIED),
+            "".join(f"ALTER TABLE public.{table} DROP CONSTRAINT {table}_requester;" for table in REQUESTED),
         ),
         migrations.RunSQL(
-            CARRY,
-            "DROP FUNCTION public.escalations_carry_signature(); DROP FUNCTION public.escalations_carry_decision()",
+            CARRY_REVISION + CARRY,
+            "".join(f"DROP FUNCTION public.{table.replace('_', '_carry_')}();" for table in CARRIED),
         ),
         migrations.RunSQL(
             MADE_ONCE,

@@ -68,7 +68,7 @@ def test_it_refuses_what_a_login_may_not_do(connect: Callable[[str], Any], login
 @pytest.mark.parametrize(
     ("login", "kind", "by", "allowed"),
     [
-        ("web", "approve", 8, True),
+        ("web", "reject", 8, True),
         ("web", "expire", None, False),
         ("agent", "approve", 8, False),
         ("agent", "close", 8, False),
