@@ -81,7 +81,11 @@ class Escalation(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["state", "due_at", "id"], name="escalations_inbox"),
+            # The inbox: what waits, the most urgent first; and what was decided, the newest first.
+            models.Index(fields=["due_at", "id"], condition=models.Q(state__in=["open", "claimed"]), name="escalations_urgent"),
+            models.Index(fields=["state", "id"], name="escalations_of_state"),
+            # Searched together with the words of it, which are a column that only the database knows (0002_rows).
+            models.Index(fields=["requested_by", "id"], name="escalations_of_requester"),
             models.Index(fields=["thread", "id"], name="escalations_of_thread"),
             models.Index(fields=["subject", "id"], name="escalations_of_subject"),
             models.Index(

@@ -263,7 +263,17 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="escalation",
-            index=models.Index(fields=["state", "due_at", "id"], name="escalations_inbox"),
+            index=models.Index(fields=["state", "id"], name="escalations_of_state"),
+        ),
+        migrations.AddIndex(
+            model_name="escalation",
+            index=models.Index(fields=["requested_by", "id"], name="escalations_of_requester"),
+        ),
+        migrations.AddIndex(
+            model_name="escalation",
+            index=models.Index(
+                condition=models.Q(("state__in", ["open", "claimed"])), fields=["due_at", "id"], name="escalations_urgent"
+            ),
         ),
         migrations.AddIndex(
             model_name="escalation",

@@ -81,6 +81,16 @@ REVOKE ALL ON FUNCTION public.escalations_made_once() FROM PUBLIC;
 CREATE TRIGGER made_once BEFORE UPDATE OR DELETE ON public.escalations_preview
     FOR EACH ROW EXECUTE FUNCTION public.escalations_made_once();
 """
+# What the inbox's search looks for words in. Only so much of it: text that is too long for its index would keep an
+# escalation from being opened.
+WORDS = """
+ALTER TABLE public.escalations_escalation ADD COLUMN words tsvector GENERATED ALWAYS AS (to_tsvector('pg_catalog.simple', left(
+    coalesce(payload ->> 'about', '') || ' ' || coalesce(payload ->> 'question', '') || ' ' || coalesce(payload ->> 'reason', '')
+    || ' ' || coalesce(payload ->> 'staff_message', '') || ' '
+    || coalesce(jsonb_path_query_array(payload, '$.calls[*].proposed')::text, '') || ' '
+    || coalesce(jsonb_path_query_array(payload, '$.calls[*].arguments.*')::text, ''), 50000))) STORED;
+CREATE INDEX escalations_words ON public.escalations_escalation USING gin (words) WITH (fastupdate = off);
+"""
 
 
 class Migration(migrations.Migration):
@@ -118,4 +128,5 @@ class Migration(migrations.Migration):
             ),
             "".join(f"DROP TRIGGER carry ON public.{table};" for table in CARRIED),
         ),
+        migrations.RunSQL(WORDS, "ALTER TABLE public.escalations_escalation DROP COLUMN words"),
     ]
