@@ -8,6 +8,7 @@ from typing import Any, Literal
 from agent.validation import Problem, ProposedCall
 
 Status = Literal["applied", "failed", "undone", "never_ran", "rejected", "asked"]
+No = Literal["REJECTED", "WITHDRAWN", "EXPIRED"]
 
 UNDONE = (
     "NOT APPLIED: undone because another call of this step failed. Nothing of this step was saved."
@@ -69,9 +70,10 @@ def refused(calls: Sequence[ProposedCall], *, problems: Sequence[Problem]) -> li
     ]
 
 
-def rejected(calls: Sequence[ProposedCall], *, reason: str) -> list[Answer]:
-    """Answer a batch that a person said no to."""
-    text = f"REJECTED: {reason} Nothing of this step was saved. Do not send it again."
+def rejected(calls: Sequence[ProposedCall], *, reason: str, word: No = "REJECTED") -> list[Answer]:
+    """Answer a batch that a person said no to, that whoever asked for it withdrew, or that nobody decided about in time."""
+    again = "Send it again only if the staff member asks for it again." if word == "EXPIRED" else "Do not send it again."
+    text = f"{word}: {reason} Nothing of this step was saved. {again}"
     return [Answer(call_index=call.index, status="rejected", text=text) for call in calls]
 
 

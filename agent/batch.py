@@ -42,7 +42,8 @@ class Batch:
     calls: tuple[ProposedCall, ...]
     generation: int = 0  # raised by a person's decision only
     permission: Permission | None = None  # what people decided about this generation
-    rejection: str | None = None  # a person's reason to say no
+    rejection: str | None = None  # why it must not run
+    rejected_as: answers.No = "REJECTED"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,8 @@ class _Run:
 
     def _verdicts(self, calls: Sequence[ValidCall]) -> list[Verdict]:
         with self.record.pool.connection() as conn:
-            facts = policies.facts(conn)
+            to = self.batch
+            facts = policies.facts(conn, thread=to.thread, subject=to.subject, on_behalf_of=to.on_behalf_of, calls=calls)
         waived = self.batch.permission.waived if self.batch.permission else ()
         return gate.judge(calls, facts=facts, rules=wiring.plugged("BACKSTOP_POLICIES"), waived=waived)
 
@@ -121,7 +123,9 @@ class _Run:
         return self._known(known) if known else self._result("held", verdicts=verdicts)
 
     def _reject(self, reason: str) -> BatchResult:
-        told = self.record.answer("rejected", lambda conn: answers.rejected(self.batch.calls, reason=reason))
+        told = self.record.answer(
+            "rejected", lambda conn: answers.rejected(self.batch.calls, reason=reason, word=self.batch.rejected_as)
+        )
         return self._known(told) if isinstance(told, Known) else self._result("rejected", answers=told)
 
     def _refuse(self, problems: list[Problem], verdicts: Sequence[Verdict] = ()) -> BatchResult:
