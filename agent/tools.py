@@ -46,6 +46,11 @@ class Tool:
     applied: Callable[[Any, Result], str]  # "Created invoice 42 of €480.00"
     amount: Callable[[Any], Amount | None] = lambda arguments: None
     hold_above: int | None = None  # minor units: the default of the per-call limit; None: never held for its amount
+    second_above: int | None = None  # minor units: above it two reviewers have to sign; None: one is enough
+    effect: tuple[str, ...] = ()  # the arguments that make a call the same again, no free text; empty: every one
+    again_after: int | None = None  # hours in which the same effect for a customer is held; None: never
+    watch_first: int | None = None  # how many first uses in an installation are held; None: none
+    amount_arguments: tuple[str, str] = ("amount_minor", "currency")  # where `amount` finds it: what a back-test reads
     writes: bool = True
     asks_person: bool = False  # must be alone in its batch
     isolation: Literal["read committed", "serializable"] = "read committed"

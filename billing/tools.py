@@ -249,6 +249,7 @@ def _charge_applied(asked: QueueCharge, result: Result) -> str:
     return f"Charge {_money(asked)} to card {result['card_last4']} for invoice {result['invoice_id']}"
 
 
+MONEY = ("amount_minor", "currency")
 TOOLS = [
     Tool(
         name="LookUpCustomer",
@@ -268,6 +269,7 @@ TOOLS = [
         ),
         amount=_amount,
         hold_above=500_000,
+        effect=("billing_period", *MONEY),
     ),
     Tool(
         name="ApplyCredit",
@@ -277,6 +279,7 @@ TOOLS = [
         applied=_credit_applied,
         amount=_amount,
         hold_above=100_000,
+        effect=("invoice_id", *MONEY),
     ),
     Tool(
         name="IssueCreditMemo",
@@ -289,6 +292,9 @@ TOOLS = [
         ),
         amount=_amount,
         hold_above=50_000,
+        second_above=250_000,
+        effect=("invoice_id", *MONEY),
+        again_after=24,
     ),
     Tool(
         name="VoidInvoice",
@@ -296,6 +302,7 @@ TOOLS = [
         run=void_invoice,
         proposed=lambda asked: f"Void {asked.words}",
         applied=_void_applied,
+        effect=("invoice_id",),
     ),
     Tool(
         name="QueueCharge",
@@ -305,6 +312,7 @@ TOOLS = [
         applied=_charge_applied,
         amount=_amount,
         hold_above=500_000,
+        effect=("invoice_id", *MONEY),
     ),
     Tool(
         name="QueueRefund",
@@ -314,6 +322,9 @@ TOOLS = [
         applied=lambda asked, result: f"Refund {_money(asked)} of invoice {result['invoice_id']} to card {result['card_last4']}",
         amount=_amount,
         hold_above=25_000,
+        second_above=250_000,
+        effect=("invoice_id", *MONEY),
+        again_after=24,
     ),
     Tool(
         name="AskHuman",

@@ -204,9 +204,13 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 # -- where engine and domain meet (dotted paths; the engine never imports either) ---------------
 BACKSTOP_TOOLS = "billing.tools.TOOLS"
 BACKSTOP_POLICIES = "billing.policies.RULES"
+BACKSTOP_POLICY_FACTS = "billing.policies.KNOWLEDGE"  # what those rules know of a subject, see agent.policies.Knowledge
+BACKSTOP_MASKS = "billing.masks.MASKS"  # what is made up in a row, and so not part of what a person approves
 BACKSTOP_SENTENCES = "billing.sentences.SENTENCES"
+BACKSTOP_EDITS = "agent.edits.check"  # (calls, subject=…) -> what is wrong with calls that a person changed, field by field
 BACKSTOP_SUBJECTS = "billing.subjects"
 BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what people read
+BACKSTOP_MONEY_PARSE = "billing.money.parse"  # (what people write, currency) -> minor units, or a ValueError with a sentence
 BACKSTOP_OUTBOX_HANDLERS = "billing.handlers.HANDLERS"
 BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
