@@ -7,6 +7,7 @@ from sandbox.offline import (
     acts,
     clauses,
     corrections,
+    interventions,
     memory,
     misbehaviour,
     names,
@@ -80,7 +81,7 @@ def _after(history: History) -> Answer:
     """Answer after a step: go on, report, or correct."""
     step = history.turn.rounds[-1]
     if any(call.rejected for call in step.calls):
-        return _rejected(step), []
+        return interventions.refused(step.calls), []
     if step.failed:
         return _corrected(history, step)
     if not step.only_reads:
@@ -165,7 +166,7 @@ def _greets(act: Act, history: History) -> bool:
 
 def _report(history: History, step: Round) -> str:
     """Say what the results say."""
-    told = [wording.applied([call for call in step.calls if call.tool != "LookUpCustomer"])]
+    told = interventions.applied([call for call in step.calls if call.tool != "LookUpCustomer"])
     facts = memory.facts(history)
     asked = [] if history.turn.reviewer else _acts(history)
     for act in asked:
@@ -174,12 +175,6 @@ def _report(history: History, step: Round) -> str:
         elif act.name in patterns.READ and facts:
             told.append(readings.answer(act, facts=facts, last=memory.last(history)))
     return _sentence(told) or "I looked at the account."
-
-
-def _rejected(step: Round) -> str:
-    why = next(call.text for call in step.calls if call.rejected).removeprefix("REJECTED:").strip()
-    why = why.replace("Nothing of this step was saved. Do not send it again.", "").strip()
-    return f"A reviewer rejected this: {why} Nothing was changed."
 
 
 def _corrected(history: History, step: Round) -> Answer:

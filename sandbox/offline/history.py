@@ -15,7 +15,12 @@ from sandbox.offline.tokens import Setting
 REVIEWER = "A reviewer answers:"
 NOTICE = "Notice:"
 MISBEHAVE = re.compile(r"\[\s*misbehave\s*:\s*([a-z ]+?)\s*\]", re.IGNORECASE)
-REFUSALS = ("FAILED:", "NOT APPLIED:", "REJECTED:")
+NOES = ("REJECTED:", "WITHDRAWN:", "EXPIRED:")
+REFUSALS = ("FAILED:", "NOT APPLIED:", *NOES)
+REMOVED = "NOT APPLIED: a reviewer removed this call."
+# A call that a person changed or carried out: "APPLIED AS CHANGED BY A REVIEWER (amount_minor: 32000 → 28000): {…}".
+BY_PEOPLE = re.compile(r"APPLIED (AS CHANGED BY A REVIEWER|BY A PERSON)(?: \((.*?)\))?: (?=\{)", re.DOTALL)
+CHANGE = re.compile(r"(\w+): (.*?) → (.*?)(?=, \w+: .*? → |$)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,25 +28,36 @@ class Answered:
     """A call that was made and what came back."""
 
     tool: str
-    arguments: dict[str, Any]
+    arguments: dict[str, Any]  # as applied: with what a person changed
     text: str
     error: bool
+    changes: tuple[tuple[str, Any, Any], ...] = ()  # of a person: field, sent, applied
 
     @property
     def undone(self) -> bool:
         """Say whether the call itself was sound: another one of its step failed."""
-        return self.text.startswith("NOT APPLIED:")
+        return self.text.startswith("NOT APPLIED:") and not self.removed
 
     @property
     def rejected(self) -> bool:
-        """Say whether a person said no to it."""
-        return self.text.startswith("REJECTED:")
+        """Say whether it may not run: a person said no, or nobody said yes."""
+        return self.text.startswith(NOES)
+
+    @property
+    def removed(self) -> bool:
+        """Say whether a person took it out of a step that was applied."""
+        return self.text.startswith(REMOVED)
+
+    @property
+    def by_person(self) -> bool:
+        """Say whether a person carried it out."""
+        return self.text.startswith("APPLIED BY A PERSON")
 
     @property
     def result(self) -> dict[str, Any]:
         """Return the result of an applied call; empty when there is none."""
         try:
-            found = json.loads(self.text)
+            found = json.loads(BY_PEOPLE.sub("", self.text, count=1))
         except ValueError:
             return {}
         return found if isinstance(found, dict) and not self.error else {}
@@ -155,8 +171,35 @@ def _round(message: AIMessage, answers: Sequence[ToolMessage]) -> Round:
         answer = named.get(str(number))
         text = str(answer.text) if answer else "FAILED: no answer came."
         error = answer is None or answer.status == "error" or text.startswith(REFUSALS)
-        found.append(Answered(tool=tool, arguments=arguments, text=text, error=error))
+        changes = _changes(text)
+        found.append(
+            Answered(
+                tool=tool,
+                arguments=_changed(arguments, changes),
+                text=text,
+                error=error and not text.startswith(REMOVED),
+                changes=changes,
+            )
+        )
     return Round(calls=tuple(found))
+
+
+def _changes(text: str) -> tuple[tuple[str, Any, Any], ...]:
+    """Return what a person changed before a call ran."""
+    intervened = BY_PEOPLE.match(text)
+    return tuple((name, _value(old), _value(new)) for name, old, new in CHANGE.findall(intervened[2] or "")) if intervened else ()
+
+
+def _changed(arguments: dict[str, Any], changes: Sequence[tuple[str, Any, Any]]) -> dict[str, Any]:
+    changed = arguments | {name: new for name, _, new in changes}
+    return {name: value for name, value in changed.items() if value is not None}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _digest(messages: Sequence[BaseMessage]) -> str:

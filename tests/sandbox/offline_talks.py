@@ -96,6 +96,11 @@ class Talk:
         self._answer(texts)
         return self.goes_on() if look_up else self.step()
 
+    def told(self, *texts: str) -> AIMessage:
+        """Answer every call with these very words."""
+        self._answer(list(texts))
+        return self.step()
+
     def reject(self, reason: str) -> AIMessage:
         """Answer every call as rejected by a person."""
         text = f"REJECTED: {reason} Nothing of this step was saved. Do not send it again."
@@ -113,7 +118,7 @@ class Talk:
 
     def _answer(self, texts: list[str]) -> None:
         for call, text in zip(self._calls(), texts, strict=True):
-            error = text.startswith(("FAILED", "NOT APPLIED", "REJECTED"))
+            error = text.startswith(("FAILED", "NOT APPLIED", "REJECTED", "WITHDRAWN", "EXPIRED"))
             self.messages.append(ToolMessage(text, tool_call_id=call["id"], status="error" if error else "success"))
 
 
