@@ -122,7 +122,7 @@ class Scene:
         events.publish(self.desk.thread, kind)
 
     def _entry(self, message_id: str, role: str, text: str, calls: list[Any] | None = None) -> None:
-        model, version = ("offline", "system 1") if role == "ai" else (None, None)
+        model, version = ("offline", "system 2") if role == "ai" else (None, None)
         with self.desk.pool.connection() as conn:
             conn.execute(
                 ENTRY, (self.desk.thread, message_id, next(self.position), role, text, Jsonb(calls or []), model, version)

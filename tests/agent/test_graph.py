@@ -128,7 +128,7 @@ def test_it_counts_without_changing_what_it_was_given() -> None:
 
 def test_it_names_the_version_of_its_prompt() -> None:
     system = prompt.system()
-    assert system.version == "system 1"
+    assert system.version == "system 2"
     assert not system.text.startswith("version")
 
 
