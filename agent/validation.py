@@ -126,9 +126,13 @@ def _parse(tool: Tool, text: str) -> Arguments:
 
 def _sentence(error: ValidationError) -> str:
     """Return the first problems in words, without the values that were sent."""
-    parts = []
-    for item in error.errors(include_url=False, include_context=False, include_input=False)[:3]:
-        where = ".".join(str(step) for step in item["loc"])
-        message = item["msg"].removeprefix("Value error, ").rstrip(".")
-        parts.append(f"{where}: {message}" if where else message)
-    return "Invalid argument " + "; ".join(parts) + "." if parts else "Invalid arguments."
+    said = [f"{where}: {message}" if where else message for where, message in parts(error)[:3]]
+    return "Invalid argument " + "; ".join(said) + "." if said else "Invalid arguments."
+
+
+def parts(error: ValidationError) -> list[tuple[str, str]]:
+    """Return each problem as its field (empty: the call as a whole) and what is wrong, without the values that were sent."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [
+        (".".join(str(step) for step in item["loc"]), item["msg"].removeprefix("Value error, ").rstrip(".")) for item in found
+    ]

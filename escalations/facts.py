@@ -1,6 +1,8 @@
 """Why a verb of an escalation did not happen; each is one sentence that a page can show."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 
 class Fact(Exception):
@@ -42,7 +44,69 @@ class NotAllowed(Fact):
     """This kind of escalation does not take this decision."""
 
     def __init__(self, *, decision: str) -> None:
-        super().__init__(f"“{decision}” is not possible here.")
+        super().__init__(f"“{decision.replace('_', ' ')}” is not possible here.")
+
+
+class NotReady(Fact):
+    """What would be signed cannot be: it was not run for real yet, or it would not go through."""
+
+    def __init__(self, *, outcome: str | None) -> None:
+        super().__init__(
+            "What would happen is still being worked out. Wait for the preview."
+            if outcome is None
+            else "This cannot be signed: run for real, it did not go through. Change it, or ask for another preview."
+        )
+        self.outcome = outcome
+
+
+class OwnEdit(Fact):
+    """The editor of a revision signs it only when it lowers and the limits allow it."""
+
+    def __init__(self) -> None:
+        super().__init__("You changed this, and it needs another reviewer's signature. Yours is enough only for lower amounts.")
+
+
+class SignedAlready(Fact):
+    """The same person does not count twice."""
+
+    def __init__(self) -> None:
+        super().__init__("You have signed this already. Another reviewer has to sign it too.")
+
+
+class NotTheirs(Fact):
+    """Only somebody who asked for it withdraws it."""
+
+    def __init__(self) -> None:
+        super().__init__("Only somebody who wrote in this conversation can withdraw its request.")
+
+
+class NothingChanged(Fact):
+    """An edit that is the same as what it edits."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing was changed.")
+
+
+class EditRefused(Fact):
+    """The changed calls are not sound. `faults` say where: call index, field (empty: the whole call), sentence."""
+
+    def __init__(self, *, faults: Sequence[Any]) -> None:
+        super().__init__(faults[0].sentence if faults else "At least one call has to stay.")
+        self.faults = tuple(faults)
+
+
+class NoSuchReviewer(Fact):
+    """Only an active reviewer can be given an escalation."""
+
+    def __init__(self) -> None:
+        super().__init__("Choose an active reviewer.")
+
+
+class NotThen(Fact):
+    """A time to sleep until that makes no sense."""
+
+    def __init__(self) -> None:
+        super().__init__("Choose a time in the future, within seven days and before this expires.")
 
 
 class OwnRequest(Fact):
@@ -62,7 +126,7 @@ class TextMissing(Fact):
 
 
 class Outdated(Fact):
-    """Another revision than the newest was shown."""
+    """Another revision or preview than the newest was shown."""
 
     def __init__(self) -> None:
-        super().__init__("The proposal changed since you looked. Nothing was decided.")
+        super().__init__("The proposal or its preview changed since you looked. Nothing was decided.")

@@ -9,11 +9,17 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from escalations import decisions, facts, policies, rows
-from ledger import wiring
+from escalations import acts, decisions, facts, policies, previews, revisions, rows, signatures
+from escalations.claims import claim, claim_next, reassign, release, snooze, wake_up
+from escalations.revisions import Calls
+from escalations.signatures import Signed
+from ledger import sentences, wiring
 
-CLAIM = timedelta(minutes=15)
-Calls = Sequence[Mapping[str, Any]]
+__all__ = [
+    "ask_preview",
+    "claim", "claim_next", "decide", "decisions_for", "expire", "mark_done", "mark_resumed", "open", "reassign", "release",
+    "revise", "settle", "sign", "snooze", "wake_up", "withdraw",
+]  # fmt: skip
 
 
 def open(  # noqa: A001 - the word for it
@@ -29,30 +35,43 @@ def open(  # noqa: A001 - the word for it
     ai_message_id: str | None = None,
     generation: int = 0,
     calls: Calls | None = None,
-    verdicts: Calls | None = None,
-    policy_version: str = "",
+    follows: int | None = None,
 ) -> int:
     """Open an escalation and return its id; else the id of the one of this interrupt, or of the one open for this object.
 
-    Raises `facts.StillOpen` when the object's open escalation belongs to another interrupt.
+    Calls become revision 0 where people may change them, and what waits for an approval is previewed at once: the caller
+    rings `agent.drive`. `follows` is the escalation whose approval did not run as it was shown. Raises `facts.StillOpen`
+    when the object's open escalation belongs to another interrupt.
     """
+    hours = policies.EXPIRES.get(kind)
     with conn.transaction():
         row = conn.execute(
             "INSERT INTO public.escalations_escalation"
-            " (kind, object, payload, thread, interrupt_id, subject, requested_by, ai_message_id, generation, due_at)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, statement_timestamp() + %s) ON CONFLICT DO NOTHING RETURNING id",
+            " (kind, object, payload, thread, interrupt_id, subject, requested_by, ai_message_id, generation, follows_id,"
+            " amount_minor, currency, due_at, expires_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,"
+            " statement_timestamp() + %s, statement_timestamp() + %s) ON CONFLICT DO NOTHING RETURNING id",
             (
                 *(kind, object, Jsonb(dict(payload)), thread, interrupt_id, subject, requested_by, ai_message_id, generation),
-                timedelta(minutes=policies.TARGETS[kind]),
+                *(follows, *at_stake(payload), timedelta(minutes=policies.TARGETS[kind]), hours and timedelta(hours=hours)),
             ),
         ).fetchone()
         if row is None:
             return existing(conn, interrupt_id=interrupt_id, object=object)
         escalation = int(row[0])
-        if calls is not None:
-            propose(conn, escalation=escalation, calls=calls, verdicts=verdicts or [], policy_version=policy_version)
+        if calls and kind in policies.PROPOSING:
+            revision = revisions.add(conn, escalation=escalation, number=0, calls=calls)
+            if kind == "approval":
+                previews.ask(conn, revision=revision, user=None)
         tell(conn, escalation=escalation)
     return escalation
+
+
+def at_stake(payload: Mapping[str, Any]) -> tuple[int | None, str]:
+    """Return the largest amount of what is proposed or sent, in minor units, and its currency; None and "" without any."""
+    found = [sentences.amount(tool=call.get("tool", ""), arguments=call.get("arguments")) for call in payload.get("calls") or ()]
+    if payload.get("amount_minor") and payload.get("currency"):
+        found.append((payload["amount_minor"], payload["currency"]))
+    return max((item for item in found if item), default=(None, ""))
 
 
 def existing(conn: Connection[Any], *, interrupt_id: str | None, object: str) -> int:  # noqa: A002 - as above
@@ -68,76 +87,136 @@ def existing(conn: Connection[Any], *, interrupt_id: str | None, object: str) ->
     return int(row[0])
 
 
-def propose(conn: Connection[Any], *, escalation: int, calls: Calls, verdicts: Calls, policy_version: str) -> None:
-    """Store what the agent proposes as revision 0, with the hash of exactly that."""
-    canonical = json.dumps(list(calls), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    conn.execute(
-        "INSERT INTO public.escalations_revision (escalation_id, number, calls, calls_hash)"
-        " VALUES (%s, 0, %s, sha256(convert_to(%s, 'UTF8')))",
-        (escalation, Jsonb(list(calls)), canonical),
-    )
+def revise(
+    conn: Connection[Any],
+    *,
+    escalation: int,
+    user: int,
+    calls: Calls,
+    shown: int,
+    as_person: bool = False,
+    text: str = "",
+) -> int:
+    """Make a new revision of these calls (index and arguments), ask for its preview, and return its number.
 
-
-def claim(conn: Connection[Any], *, escalation: int, user: int, take_over: bool = False) -> None:
-    """Hold an escalation for 15 minutes, or renew one's own claim; with `take_over`, from whoever holds it.
-
-    Raises `NotFound`, `AlreadyDecided`, `HeldByAnother`.
+    `shown` is the number that the reviewer built on. Signatures under earlier revisions are void from now on. The caller
+    rings `agent.drive` with the thread. Raises `NotFound`, `AlreadyDecided`, `HeldByAnother`, `NotAllowed`, `Outdated`,
+    `EditRefused` (with the messages per field), `NothingChanged`.
     """
     with conn.transaction():
-        row = rows.locked(conn, escalation=escalation, verb="claim")
-        if not take_over:
-            rows.check_free(conn, row=row, user=user)
-        conn.execute(
-            "UPDATE public.escalations_escalation SET state = 'claimed', claimed_by = %s, claimed_until = now() + %s"
-            " WHERE id = %s",
-            (user, CLAIM, escalation),
+        row = rows.locked(conn, escalation=escalation, verb="revise")
+        rows.check_free(conn, row=row, user=user)
+        first, last = revisions.proposed(conn, escalation=escalation), revisions.newest(conn, escalation=escalation)
+        possible = policies.allowed_decisions(kind=row["kind"], state=row["state"], payload=row["payload"])
+        if first is None or last is None or not policies.REVISING & set(possible):
+            raise facts.NotAllowed(decision="take_over" if as_person else "edit")
+        if last.number != shown:
+            raise facts.Outdated
+        changed = revisions.changed(calls, proposed=first)
+        if (changed, as_person) == (last.calls, last.as_person):
+            raise facts.NothingChanged
+        revisions.check(changed, row=row)
+        revision = revisions.add(
+            conn,
+            escalation=escalation,
+            number=shown + 1,
+            calls=changed,
+            author=user,
+            lowers=revisions.lowers(changed, proposed=first),
+            as_person=as_person,
+            text=text.strip(),
         )
+        acts.note(conn, escalation=escalation, kind="edited", by=user, detail={"revision": shown + 1, "as_person": as_person})
+        previews.ask(conn, revision=revision, user=user)
+        tell(conn, escalation=escalation)
+    return shown + 1
 
 
-def claim_next(conn: Connection[Any], *, user: int) -> int | None:
-    """Claim the open escalation with the oldest target that nobody holds, and return it; two reviewers never get the same."""
+def ask_preview(conn: Connection[Any], *, escalation: int, user: int) -> int:
+    """Ask for another preview of the newest revision, such as when the world has moved; return its id.
+
+    The caller rings `agent.drive`. Raises `NotFound`, `AlreadyDecided`, `NotAllowed`.
+    """
     with conn.transaction():
-        row = conn.execute(
-            "SELECT id FROM public.escalations_escalation"
-            " WHERE (state = 'open' OR (state = 'claimed' AND claimed_until <= now())) AND requested_by IS DISTINCT FROM %s"
-            " ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED",
-            (user,),
-        ).fetchone()
-        if row:
-            claim(conn, escalation=row[0], user=user)
-    return int(row[0]) if row else None
+        rows.locked(conn, escalation=escalation, verb="revise")
+        newest = revisions.newest(conn, escalation=escalation)
+        if newest is None:
+            raise facts.NotAllowed(decision="preview")
+        return previews.ask(conn, revision=newest.id, user=user)
 
 
-def release(conn: Connection[Any], *, escalation: int, user: int) -> None:
-    """Give one's own claim back; nothing changes when it is somebody else's or nobody's by now."""
-    conn.execute(
-        "UPDATE public.escalations_escalation SET state = 'open', claimed_by = NULL, claimed_until = NULL"
-        " WHERE id = %s AND claimed_by = %s AND state = ANY(%s)",
-        (escalation, user, policies.sources("release")),
-    )
+def sign(conn: Connection[Any], *, escalation: int, user: int, revision: int, preview: int, text: str = "") -> Signed:
+    """Sign the newest revision (by number) as its newest preview (by id) shows it; the last signature needed decides.
+
+    The caller rings `agent.drive` when there is a decision. Raises `NotFound`, `AlreadyDecided` (with the winner's name),
+    `HeldByAnother`, `NotAllowed`, `Outdated`, `NotReady`, `OwnRequest`, `OwnEdit`, `SignedAlready`.
+    """
+    with conn.transaction():
+        row = rows.locked(conn, escalation=escalation, verb="sign")
+        rows.check_free(conn, row=row, user=user)
+        newest, shown = signatures.check(conn, row=row, user=user, revision=revision, preview=preview)
+        signatures.add(conn, escalation=escalation, revision=newest, preview=shown, user=user)
+        acts.note(conn, escalation=escalation, kind="signed", by=user, detail={"revision": revision, "preview": preview})
+        signed, needs = signatures.count(conn, revision=newest, preview=shown), shown.needs or 1
+        decision = None
+        if signed >= needs:
+            kind = "take_over" if newest.as_person else "approve"
+            decision = decisions.record(conn, row=row, kind=kind, text=text.strip(), user=user, revision=newest, preview=shown)
+            _decided(conn, row=row, decision=decision)
+        else:
+            _free(conn, escalation=escalation)
+            tell(conn, escalation=escalation)
+    return Signed(decision=decision, signatures=signed, needs=needs)
 
 
-def decide(conn: Connection[Any], *, escalation: int, kind: str, text: str, user: int, revision: int = 0) -> decisions.Decision:
-    """Take the one decision, with its signature when it approves, and tell the conversation; all in one commit.
+def decide(conn: Connection[Any], *, escalation: int, kind: str, text: str, user: int) -> decisions.Decision:
+    """Take a decision that needs no signature, and tell the conversation; all in one commit.
 
     The caller rings `agent.drive` with the thread after COMMIT. Raises `NotFound`, `AlreadyDecided` (with the winner's
-    name), `HeldByAnother`, `NotAllowed`, `OwnRequest`, `TextMissing`, `Outdated`.
+    name), `HeldByAnother`, `NotAllowed`, `TextMissing`.
     """
     text = text.strip()
     with conn.transaction():
         row = rows.locked(conn, escalation=escalation, verb="decide")
         rows.check_free(conn, row=row, user=user)
         decisions.check(row=row, kind=kind, text=text)
-        signed = decisions.sign(conn, row=row, user=user, number=revision) if kind == "approve" else None
-        decision = decisions.record(conn, row=row, kind=kind, text=text, user=user, signed=signed)
-        if row["interrupt_id"] is None:  # no thread waits for it
-            end(conn, escalation=escalation, state="done")
-        else:
-            conn.execute(
-                "UPDATE public.escalations_escalation SET state = 'decided', decided_at = now() WHERE id = %s", (escalation,)
-            )
-        tell(conn, escalation=escalation, decision=decision)
+        decision = decisions.record(conn, row=row, kind=kind, text=text, user=user)
+        _decided(conn, row=row, decision=decision)
     return decision
+
+
+def withdraw(conn: Connection[Any], *, escalation: int, user: int, text: str = "") -> decisions.Decision:
+    """Take the request back, as somebody who wrote in its conversation, whoever holds it; nothing runs.
+
+    The caller rings `agent.drive`. Raises `NotFound`, `AlreadyDecided` (with the winner's name), `NotAllowed`, `NotTheirs`.
+    """
+    with conn.transaction():
+        row = rows.locked(conn, escalation=escalation, verb="decide")
+        possible = policies.allowed_decisions(kind=row["kind"], state=row["state"], payload=row["payload"])
+        if "withdraw" not in possible or row["interrupt_id"] is None:
+            raise facts.NotAllowed(decision="withdraw")
+        if not rows.has_asked(conn, row=row, user=user):
+            raise facts.NotTheirs
+        decision = decisions.record(conn, row=row, kind="withdraw", text=text.strip(), user=user)
+        _decided(conn, row=row, decision=decision)
+    return decision
+
+
+def _decided(conn: Connection[Any], *, row: rows.Row, decision: decisions.Decision) -> None:
+    """Move on to what follows a decision of a person's, and tell it."""
+    if row["interrupt_id"] is None:  # no thread waits for it
+        end(conn, escalation=row["id"], state="done")
+    else:
+        conn.execute("UPDATE public.escalations_escalation SET state = 'decided', decided_at = now() WHERE id = %s", (row["id"],))
+    tell(conn, escalation=row["id"], decision=decision)
+
+
+def _free(conn: Connection[Any], *, escalation: int) -> None:
+    """Let somebody else look who has to sign too."""
+    conn.execute(
+        "UPDATE public.escalations_escalation SET state = 'open', claimed_by = NULL, claimed_until = NULL WHERE id = %s",
+        (escalation,),
+    )
 
 
 def expire(conn: Connection[Any], *, escalation: int, text: str) -> decisions.Decision:
@@ -183,13 +262,14 @@ def tell(conn: Connection[Any], *, escalation: int, decision: decisions.Decision
 def decisions_for(conn: Connection[Any], *, interrupt_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what waiting interrupts are resumed with, by interrupt id; an undecided one is not in it."""
     found = conn.execute(
-        "SELECT e.interrupt_id, d.id, d.kind, d.text, d.decided_by, coalesce(u.username, 'the system'), d.waived::text"
+        "SELECT e.interrupt_id, d.id, d.kind, d.text, d.decided_by, coalesce(u.username, 'the system'), d.waived::text, r.number"
         " FROM public.escalations_escalation e JOIN public.escalations_decision d ON d.escalation_id = e.id"
+        " LEFT JOIN public.escalations_revision r ON r.id = d.revision_id"
         " LEFT JOIN public.auth_user u ON u.id = d.decided_by WHERE e.interrupt_id = ANY(%s)",
         (list(interrupt_ids),),
     ).fetchall()
     names = ("decision", "kind", "text", "decided_by", "name")
-    return {row[0]: dict(zip(names, row[1:6], strict=True)) | {"waived": json.loads(row[6])} for row in found}
+    return {row[0]: dict(zip(names, row[1:6], strict=True)) | {"waived": json.loads(row[6]), "revision": row[7]} for row in found}
 
 
 def mark_resumed(conn: Connection[Any], *, interrupt_ids: Sequence[str]) -> None:

@@ -1,16 +1,28 @@
 """What the state of an escalation allows; pure tables, no person and no clock in here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+Amount = Callable[[Mapping[str, Any]], tuple[int, str] | None]
 
 # (state, verb) → the state afterwards. What is not in here is refused.
 TRANSITIONS: Mapping[tuple[str, str], str] = {
     ("open", "claim"): "claimed",
+    ("open", "reassign"): "claimed",
+    ("open", "snooze"): "open",
+    ("open", "wake"): "open",
+    ("open", "revise"): "open",
+    ("open", "sign"): "open",  # not the last signature that it needs: that one decides
     ("open", "decide"): "decided",
     ("open", "expire"): "expired",
     ("open", "settle"): "done",  # it came right by itself
     ("claimed", "claim"): "claimed",  # renewed by its holder, or taken over
+    ("claimed", "reassign"): "claimed",
     ("claimed", "release"): "open",
+    ("claimed", "snooze"): "open",
+    ("claimed", "wake"): "claimed",
+    ("claimed", "revise"): "claimed",
+    ("claimed", "sign"): "open",  # somebody else has to look now
     ("claimed", "decide"): "decided",
     ("claimed", "expire"): "expired",
     ("claimed", "settle"): "done",
@@ -19,17 +31,28 @@ TRANSITIONS: Mapping[tuple[str, str], str] = {
     ("expired", "resume"): "expired",  # the thread takes the system's decision; the escalation stays expired
     ("resumed", "finish"): "done",
 }
-# kind → the decisions that a person may take about it.
+# kind → what a person may decide about it. `edit` and `drop` make a new revision, which `approve` or `take_over` is for.
+# - approval: the calls wait and nothing ran. There is nothing to retry; and closing would leave them without a word, which is
+#   what `reject` is for.
+# - rollbacks: the model has read that its calls failed. There is nothing to reject; approving is for what a person changed,
+#   since the same calls again are `retry`.
+# - asked, budget: nothing is proposed that could be approved, changed, taken over, rejected or run again.
+# - infrastructure: a step that could not run (before answers) or a model that could not be asked (after answers, no calls).
+#   The same again is `retry`; with no way out, a step that can never run would wait for ever, hence `close`.
+# - unknown_outcome, rejected_payment, dirty_state: nobody waits for an answer; what can be done is done elsewhere.
 DECISIONS: Mapping[str, tuple[str, ...]] = {
-    "approval": ("approve", "reject"),
-    "rollbacks": ("answer", "retry", "close"),
-    "asked": ("answer", "close"),
-    "infrastructure": ("retry", "answer", "close"),  # without a way out, a step that can never run would wait for ever
-    "budget": ("answer", "close"),
+    "approval": ("approve", "edit", "drop", "reject", "answer", "take_over", "withdraw"),
+    "rollbacks": ("answer", "retry", "approve", "edit", "drop", "take_over", "close", "withdraw"),
+    "asked": ("answer", "close", "withdraw"),
+    "infrastructure": ("retry", "answer", "approve", "edit", "drop", "take_over", "close", "withdraw"),
+    "budget": ("answer", "close", "withdraw"),
     "unknown_outcome": ("close",),
     "rejected_payment": ("close",),
     "dirty_state": ("close",),
 }
+PROPOSING = frozenset({"approval", "rollbacks", "infrastructure"})  # kinds whose calls can be changed by a person
+REVISING = frozenset({"edit", "drop", "take_over"})  # made of a new revision
+SIGNED = frozenset({"approve", "take_over"})  # kinds of decisions that signatures complete
 # kind → minutes until somebody should have decided.
 TARGETS: Mapping[str, int] = {
     "approval": 30,
@@ -41,6 +64,8 @@ TARGETS: Mapping[str, int] = {
     "rejected_payment": 60,
     "dirty_state": 240,
 }
+# kind → hours until the system decides for want of a person. What is about money that may have moved waits for ever.
+EXPIRES: Mapping[str, int] = {"approval": 24, "rollbacks": 72, "asked": 72, "budget": 72}
 NEEDS_TEXT = frozenset({"reject", "answer"})
 
 
@@ -54,12 +79,44 @@ def target(*, state: str, verb: str) -> str | None:
     return TRANSITIONS.get((state, verb))
 
 
-def allowed_decisions(*, kind: str, state: str, payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the decisions that are possible now. Before the model got its answers, nothing can be answered to it."""
+def allowed_decisions(*, kind: str, state: str, payload: Mapping[str, Any], revision: int = 0) -> tuple[str, ...]:
+    """Return what a person may decide now; `revision` is the number of the newest one.
+
+    Only what proposes calls can be changed, and only what was changed is approved where the calls as they are would be retried.
+    """
     if (state, "decide") not in TRANSITIONS:
         return ()
-    before_answers = kind == "infrastructure" and payload.get("phase") != "after_answers"
-    return tuple(decision for decision in DECISIONS[kind] if not (before_answers and decision == "answer"))
+    return tuple(name for name in DECISIONS[kind] if _fits(name, kind=kind, payload=payload, revision=revision))
+
+
+def _fits(name: str, *, kind: str, payload: Mapping[str, Any], revision: int) -> bool:
+    if name in REVISING | SIGNED and not payload.get("calls"):
+        return False
+    if name == "drop":
+        return len(payload["calls"]) > 1
+    return name != "approve" or kind == "approval" or revision > 0
+
+
+def lowers(proposed: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]], *, amount: Amount) -> bool:
+    """Return whether every change of what the agent proposed drops a call or lowers the amount that it moves.
+
+    `amount` says what a call moves: minor units and currency. A changed argument that is no amount is not lowering.
+    """
+    before = {call["index"]: call for call in proposed}
+    return all(_same(before[call["index"]], call) or _lower(before[call["index"]], call, amount=amount) for call in calls)
+
+
+def _same(before: Mapping[str, Any], call: Mapping[str, Any]) -> bool:
+    return bool(before["arguments"] == call["arguments"])
+
+
+def _lower(before: Mapping[str, Any], call: Mapping[str, Any], *, amount: Amount) -> bool:
+    old, new = before["arguments"] or {}, call["arguments"] or {}
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    moved, moves = amount(before), amount(call)
+    if moved is None or moves is None or not all(name.endswith("_minor") for name in changed):
+        return False
+    return moved[1] == moves[1] and moves[0] < moved[0]
 
 
 def waived(verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -12,7 +12,8 @@ Row = dict[str, Any]
 # jsonb travels as text: Django's connection does not decode it.
 SELECT = (
     "SELECT id, kind, state, object, thread, interrupt_id, subject, requested_by, ai_message_id, generation,"
-    " payload::text AS payload, opened_at, claimed_by, claimed_until, decided_at, claimed_until > now() AS held"
+    " payload::text AS payload, follows_id, opened_at, due_at, expires_at, claimed_by, claimed_until, decided_at,"
+    " coalesce(state = 'claimed' AND claimed_until > now(), false) AS held"
     " FROM public.escalations_escalation WHERE id = %s"
 )
 
@@ -45,7 +46,7 @@ def winner(conn: Connection[Any], *, row: Row) -> facts.AlreadyDecided:
 
 def check_free(conn: Connection[Any], *, row: Row, user: int) -> None:
     """Raise `HeldByAnother` while somebody else's claim is valid."""
-    if row["state"] == "claimed" and row["held"] and row["claimed_by"] != user:
+    if row["held"] and row["claimed_by"] != user:
         raise facts.HeldByAnother(name=name_of(conn, user=row["claimed_by"]), until=row["claimed_until"])
 
 

@@ -13,14 +13,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.lowers := NEW.lowers AND NEW.number > 0 AND NOT EXISTS (
         SELECT FROM jsonb_array_elements(NEW.calls) AS changed (call)
-        LEFT JOIN (SELECT old.call FROM public.escalations_revision r, jsonb_array_elements(r.calls) AS old (call)
+        LEFT JOIN (SELECT element.call FROM public.escalations_revision r, jsonb_array_elements(r.calls) AS element (call)
                    WHERE r.escalation_id = NEW.escalation_id AND r.number = 0) AS proposed
             ON proposed.call - 'arguments' = changed.call - 'arguments'
         WHERE proposed.call IS NULL OR EXISTS (
-            SELECT FROM jsonb_each(nullif(changed.call -> 'arguments', 'null')) AS new
-            FULL JOIN jsonb_each(nullif(proposed.call -> 'arguments', 'null')) AS old USING (key)
-            WHERE new.value IS DISTINCT FROM old.value AND (key LIKE '%\\_minor' AND new.value < old.value
-                AND jsonb_typeof(new.value) = 'number' AND jsonb_typeof(old.value) = 'number') IS NOT TRUE));
+            SELECT FROM jsonb_each(nullif(changed.call -> 'arguments', 'null')) AS wanted
+            FULL JOIN jsonb_each(nullif(proposed.call -> 'arguments', 'null')) AS given USING (key)
+            WHERE wanted.value IS DISTINCT FROM given.value AND (key LIKE '%\\_minor' AND wanted.value < given.value
+                AND jsonb_typeof(wanted.value) = 'number' AND jsonb_typeof(given.value) = 'number') IS NOT TRUE));
     RETURN NEW;
 END $$;
 REVOKE ALL ON FUNCTION public.escalations_carry_revision() FROM PUBLIC;
