@@ -224,6 +224,12 @@ class PolicyRequest(models.Model):
                 condition=models.Q(ended_at__isnull=True, outcome__isnull=True, ended_by__isnull=True)
                 | models.Q(ended_at__isnull=False, outcome__in=["confirmed", "refused", "withdrawn"], ended_by__isnull=False),
             ),
+            models.CheckConstraint(
+                name="agent_policy_request_four_eyes",
+                condition=models.Q(outcome__isnull=True)
+                | (models.Q(outcome="withdrawn") & models.Q(ended_by=models.F("asked_by")))
+                | (models.Q(outcome__in=["confirmed", "refused"]) & ~models.Q(ended_by=models.F("asked_by"))),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -265,6 +271,15 @@ class Policy(models.Model):
                     ]
                 ),
             ),
+            models.CheckConstraint(
+                name="agent_policy_value_not_negative", condition=models.Q(value__isnull=True) | models.Q(value__gte=0)
+            ),
+            models.CheckConstraint(
+                name="agent_policy_confirmed_on_request",
+                condition=models.Q(confirmed_by__isnull=True, request__isnull=True)
+                | models.Q(confirmed_by__isnull=False, request__isnull=False),
+            ),
+            models.UniqueConstraint(fields=["request"], name="agent_policy_once_a_request"),
         ]
         indexes = [models.Index(fields=["rule", "tool", "currency", "-id"], name="agent_policy_newest")]
 

@@ -103,6 +103,18 @@ class Migration(migrations.Migration):
                         ),
                         name="agent_policy_request_outcome_known",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("outcome__isnull", True),
+                            models.Q(("outcome", "withdrawn"), ("ended_by", models.F("asked_by"))),
+                            models.Q(
+                                ("outcome__in", ["confirmed", "refused"]),
+                                models.Q(("ended_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="agent_policy_request_four_eyes",
+                    ),
                 ],
             },
         ),
@@ -284,7 +296,20 @@ class Migration(migrations.Migration):
                             )
                         ),
                         name="agent_policy_rule_known",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("value__isnull", True), ("value__gte", 0), _connector="OR"),
+                        name="agent_policy_value_not_negative",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("confirmed_by__isnull", True), ("request__isnull", True)),
+                            models.Q(("confirmed_by__isnull", False), ("request__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="agent_policy_confirmed_on_request",
+                    ),
+                    models.UniqueConstraint(fields=("request",), name="agent_policy_once_a_request"),
                 ],
             },
         ),

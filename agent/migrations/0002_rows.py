@@ -28,22 +28,42 @@ REVOKE ALL ON FUNCTION public.agent_fence(uuid, bigint) FROM PUBLIC;
 """
 
 # One admin tightens a rule at once; what loosens it carries two names. For amounts more is looser, for a switch, hours
-# and uses less is, and a rule that is off is loosest. The first row of a rule says itself what counted before it.
+# and uses less is, and a rule that is off is loosest. What counted before is read here, under a lock, so that two changes at
+# once are one after the other; a currency's first row follows the row of every currency. Only a rule's very first row says
+# itself what counted before it: the tool's own default. A second name is one that ended the request that it confirms.
 LOOSENING = """
 CREATE FUNCTION public.agent_policy_previous() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE newest record;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('agent_policy ' || NEW.rule || ' ' || NEW.tool, 0));
     SELECT value INTO newest FROM public.agent_policy
-        WHERE rule = NEW.rule AND tool = NEW.tool AND currency = NEW.currency ORDER BY id DESC LIMIT 1;
+        WHERE rule = NEW.rule AND tool = NEW.tool AND currency IN (NEW.currency, '')
+        ORDER BY currency = NEW.currency DESC, id DESC LIMIT 1;
     IF FOUND THEN
         NEW.previous := newest.value;
     END IF;
+    IF NEW.request_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM public.agent_policy_request r WHERE r.id = NEW.request_id AND r.rule = NEW.rule AND r.tool = NEW.tool
+            AND r.currency = NEW.currency AND r.value IS NOT DISTINCT FROM NEW.value AND r.asked_by = NEW.set_by
+            AND r.outcome = 'confirmed' AND r.ended_by = NEW.confirmed_by) THEN
+        RAISE EXCEPTION 'this is not what was asked for and confirmed' USING ERRCODE = '42501';
+    END IF;
     RETURN NEW;
 END $$;
-REVOKE ALL ON FUNCTION public.agent_policy_previous() FROM PUBLIC;
+CREATE FUNCTION public.agent_policy_request_ended() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.ended_at IS NULL THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'a request that has ended is not changed' USING ERRCODE = '42501';
+END $$;
+REVOKE ALL ON FUNCTION public.agent_policy_previous(), public.agent_policy_request_ended() FROM PUBLIC;
 CREATE TRIGGER previous BEFORE INSERT ON public.agent_policy
     FOR EACH ROW EXECUTE FUNCTION public.agent_policy_previous();
+CREATE TRIGGER ended_once BEFORE UPDATE OR DELETE ON public.agent_policy_request
+    FOR EACH ROW EXECUTE FUNCTION public.agent_policy_request_ended();
 ALTER TABLE public.agent_policy ADD CONSTRAINT agent_policy_loosening_needs_two CHECK (
     CASE WHEN rule IN ('kill_switch', 'same_effect', 'first_use') THEN coalesce(value, 0) >= coalesce(previous, 0)
          ELSE coalesce(value, 9223372036854775807) <= coalesce(previous, 9223372036854775807) END
@@ -101,7 +121,8 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             LOOSENING,
             "ALTER TABLE public.agent_policy DROP CONSTRAINT agent_policy_loosening_needs_two;"
-            " DROP TRIGGER previous ON public.agent_policy; DROP FUNCTION public.agent_policy_previous()",
+            " DROP TRIGGER previous ON public.agent_policy; DROP FUNCTION public.agent_policy_previous();"
+            " DROP TRIGGER ended_once ON public.agent_policy_request; DROP FUNCTION public.agent_policy_request_ended()",
         ),
         migrations.RunSQL(WINDOWS, "DROP FUNCTION public.agent_window_add(text[], date[], text[], bigint[], bigint[])"),
         migrations.RunPython(make_checkpoint_tables, migrations.RunPython.noop),

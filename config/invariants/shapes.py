@@ -32,6 +32,7 @@ TRIGGERS = (
     *((table, "carry") for table in ("escalations_revision", "escalations_signature", "escalations_decision")),
     ("escalations_preview", "made_once"),
     ("agent_policy", "previous"),
+    ("agent_policy_request", "ended_once"),
 )
 # Those that models cannot say, from the migrations.
 MORE = (

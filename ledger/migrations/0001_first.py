@@ -189,6 +189,7 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(fields=["-committed_at"], name="ledger_execution_newest"),
                     models.Index(fields=["subject", "tool", "committed_at"], name="ledger_execution_same_effect"),
+                    models.Index(fields=["tool", "committed_at"], name="ledger_execution_of_tool"),
                     models.Index(fields=["attempt_id"], name="ledger_execution_of_attempt"),
                     models.Index(fields=["tool_call_id"], name="ledger_execution_of_call"),
                     models.Index(fields=["ai_message_id"], name="ledger_execution_of_message"),
