@@ -161,7 +161,6 @@ class Step:
                 requested_by=self.scene.staff.pk,
                 ai_message_id=self.batch.ai_message_id,
                 calls=self.asked,
-                verdicts=verdicts,
             )
 
 

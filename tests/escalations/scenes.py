@@ -99,9 +99,7 @@ class Scene:
                 interrupt_id=uuid.uuid4().hex if interrupt == "" else interrupt,
                 subject=self.customer,
                 requested_by=self.staff.id,
-                calls=calls if kind == "approval" else None,
-                verdicts=verdicts,
-                policy_version="policy 0",
+                calls=calls,
                 **more,
             )
 

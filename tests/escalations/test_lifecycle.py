@@ -3,27 +3,22 @@
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from datetime import timedelta
 from threading import Barrier
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg import errors
+from django.utils import timezone
 
-from escalations import facts, lifecycle, permissions, policies
+from escalations import desk, facts, lifecycle, policies, previews
 from escalations.models import Escalation
 from ledger import wiring
-from tests import databases, plugin
+from tests.escalations.questions import ask, edited, made, row, show, sign
 from tests.escalations.scenes import person
 
 STATES = [state.value for state in Escalation.State]
-VERBS = ["claim", "release", "decide", "expire", "settle", "resume", "finish"]
-HELD = {
-    "call_index": 0, "action": "hold", "rule": "per_call", "version": 3, "measured": 600, "allowed": 500,
-    "currency": "EUR", "sentence": "Too much.",
-}  # fmt: skip
-PHASES = ("before_answers", "after_answers")
+VERBS = ["claim", "release", "reassign", "snooze", "wake", "revise", "sign", "decide", "expire", "settle", "resume", "finish"]
+TOMORROW = timedelta(hours=20)
 
 
 def fail(conn: Any, *, escalation: dict[str, Any]) -> None:
@@ -36,27 +31,9 @@ def people(database: None) -> dict[str, int]:
     return {name: person(name, "reviewer").id for name in ("nina", "priya", "ravi")}
 
 
-def make(agent: Any, *, kind: str = "asked", requested_by: int | None = None, waits: bool = True, **more: Any) -> int:
-    """Open an escalation of a thread of its own."""
-    thread = uuid.uuid4()
-    calls = {"calls": [{"tool": "ApplyCredit"}], "verdicts": [HELD]} if kind == "approval" else {}
-    return lifecycle.open(
-        agent,
-        **{
-            "kind": kind, "object": f"thread:{thread}", "payload": {"reason": "Why.", "phase": "after_answers"}, "thread": thread,
-            "interrupt_id": thread.hex if waits else None, "requested_by": requested_by, **calls, **more,
-        },
-    )  # fmt: skip
-
-
-def row(conn: Any, escalation: int, columns: str = "state") -> Any:
-    found = conn.execute(f"SELECT {columns} FROM public.escalations_escalation WHERE id = %s", (escalation,)).fetchone()
-    return found[0] if len(found) == 1 else found
-
-
 def bring_to(state: str, *, agent: Any, web: Any, user: int) -> int:
     """Return an escalation in this state, by the verbs that lead there."""
-    escalation = make(agent, waits=state != "done")
+    escalation = ask(agent, kind="rollbacks", waits=state != "done")
     interrupt = row(web, escalation, "interrupt_id")
     if state == "claimed":
         lifecycle.claim(web, escalation=escalation, user=user)
@@ -75,6 +52,11 @@ def run(verb: str, *, escalation: int, agent: Any, web: Any, user: int) -> None:
     verbs: dict[str, Callable[[], Any]] = {
         "claim": lambda: lifecycle.claim(web, escalation=escalation, user=user),
         "release": lambda: lifecycle.release(web, escalation=escalation, user=user),
+        "reassign": lambda: lifecycle.reassign(web, escalation=escalation, user=user, to=user),
+        "snooze": lambda: lifecycle.snooze(web, escalation=escalation, user=user, until=timezone.now() + TOMORROW),
+        "wake": lambda: lifecycle.wake_up(web, escalation=escalation, user=user),
+        "revise": lambda: lifecycle.revise(web, escalation=escalation, user=user, calls=edited(), shown=0),
+        "sign": lambda: first_of_two(agent, web, escalation, user=user),
         "decide": lambda: lifecycle.decide(web, escalation=escalation, kind="answer", text="Yes.", user=user),
         "expire": lambda: lifecycle.expire(agent, escalation=escalation, text=""),
         "settle": lambda: lifecycle.settle(agent, object=about, text="It came right."),
@@ -84,14 +66,23 @@ def run(verb: str, *, escalation: int, agent: Any, web: Any, user: int) -> None:
     verbs[verb]()
 
 
+def first_of_two(agent: Any, web: Any, escalation: int, *, user: int) -> None:
+    """Sign an edit that somebody else has made, and that needs another signature."""
+    other = person("tom", "reviewer").id
+    held = row(web, escalation, "claimed_by")
+    lifecycle.revise(web, escalation=escalation, user=held or other, calls=edited(), shown=0)
+    assert sign(web, escalation, user, show(agent, escalation, held=False, needs=2)).decision is None
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_it_goes_where_the_table_says_and_nowhere_else(agent: Any, web: Any, people: Any, state: str) -> None:
+    silent = ("release", "settle", "resume", "finish")  # nothing happens where others say who was first
     for verb in VERBS:
         escalation = bring_to(state, agent=agent, web=web, user=people["priya"])
         target = policies.target(state=state, verb=verb)
         if (state, verb) == ("decided", "finish"):
             target = None  # a thread waits for this one: it is resumed first
-        refused = target is None and verb in ("claim", "decide", "expire")
+        refused = target is None and verb not in silent
         try:
             run(verb, escalation=escalation, agent=agent, web=web, user=people["priya"])
         except facts.AlreadyDecided as fact:
@@ -100,23 +91,6 @@ def test_it_goes_where_the_table_says_and_nowhere_else(agent: Any, web: Any, peo
         else:
             assert not refused, verb
         assert row(web, escalation) == (target or state), verb
-
-
-@pytest.mark.parametrize("kind", [kind.value for kind in Escalation.Kind])
-def test_it_takes_the_decisions_of_its_kind_only(agent: Any, web: Any, people: Any, kind: str) -> None:
-    for decision, phase in product(("approve", "reject", "answer", "retry", "close"), PHASES):
-        escalation = make(agent, kind=kind, requested_by=people["nina"], payload={"reason": "Why.", "phase": phase})
-        allowed = decision in policies.DECISIONS[kind]
-        if kind == "infrastructure" and decision == "answer":
-            allowed = phase == "after_answers"
-        try:
-            lifecycle.decide(web, escalation=escalation, kind=decision, text="Because.", user=people["priya"])
-        except facts.NotAllowed:
-            assert not allowed, (decision, phase)
-            assert row(web, escalation) == "open"
-        else:
-            assert allowed, (decision, phase)
-            assert row(web, escalation) == "decided"
 
 
 # -- opening -----------------------------------------------------------------------------------
@@ -159,148 +133,28 @@ def test_a_new_one_opens_after_the_decision(agent: Any, web: Any, people: Any) -
 
 def test_its_target_follows_its_kind(agent: Any, web: Any) -> None:
     for kind in ("approval", "dirty_state"):
-        opened, due = row(web, make(agent, kind=kind), "opened_at, due_at")
+        opened, due = row(web, ask(agent, kind=kind), "opened_at, due_at")
         assert (due - opened).total_seconds() == 60 * policies.TARGETS[kind]
-
-
-# -- claims ------------------------------------------------------------------------------------
-
-
-def test_a_claim_holds_others_off(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent)
-    lifecycle.claim(web, escalation=escalation, user=people["priya"])
-    lifecycle.claim(web, escalation=escalation, user=people["priya"])  # renewed
-    for refused in (
-        lambda: lifecycle.claim(web, escalation=escalation, user=people["ravi"]),
-        lambda: lifecycle.decide(web, escalation=escalation, kind="answer", text="No.", user=people["ravi"]),
-    ):
-        with pytest.raises(facts.HeldByAnother, match="priya"):
-            refused()
-    lifecycle.release(web, escalation=escalation, user=people["ravi"])  # not theirs to give back
-    assert row(web, escalation, "claimed_by") == people["priya"]
-
-
-def test_a_claim_lasts_a_quarter_of_an_hour(agent: Any, web: Any, owner: Any, people: Any) -> None:
-    escalation = make(agent)
-    lifecycle.claim(web, escalation=escalation, user=people["priya"])
-    assert row(web, escalation, "claimed_until - now() BETWEEN interval '14 min' AND interval '15 min'")
-    owner.execute("UPDATE public.escalations_escalation SET claimed_until = now() - interval '1 second'")
-    lifecycle.claim(web, escalation=escalation, user=people["ravi"])
-    assert row(web, escalation, "claimed_by") == people["ravi"]
-
-
-def test_a_claim_can_be_taken_over(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent)
-    lifecycle.claim(web, escalation=escalation, user=people["priya"])
-    lifecycle.claim(web, escalation=escalation, user=people["ravi"], take_over=True)
-    with pytest.raises(facts.HeldByAnother, match="ravi"):
-        lifecycle.decide(web, escalation=escalation, kind="answer", text="No.", user=people["priya"])
-
-
-def test_the_next_one_goes_to_one_reviewer(agent: Any, connect: Callable[[str], Any], people: Any) -> None:
-    opened = {make(agent) for _ in range(6)}
-    mine = make(agent, requested_by=people["priya"])
-    desks = [connect("web") for _ in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda conn: lifecycle.claim_next(conn, user=people["priya"]), desks))
-    taken = [escalation for escalation in found if escalation]
-    assert len(taken) == len(set(taken))
-    assert set(taken) <= opened
-    assert mine not in taken
 
 
 # -- deciding ----------------------------------------------------------------------------------
 
 
-def test_twenty_decisions_at_once_have_one_winner(agent: Any, web: Any, people: Any) -> None:
-    escalation, barrier = make(agent, kind="approval", requested_by=people["nina"]), Barrier(20)
-    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="web")
-
-    def decide(number: int) -> str:
-        user = people["priya" if number % 2 else "ravi"]
-        with psycopg.connect(address, autocommit=True) as conn:
-            barrier.wait(20)
-            try:
-                kind = "approve" if number % 3 else "reject"
-                return lifecycle.decide(conn, escalation=escalation, kind=kind, text="Because.", user=user).name
-            except facts.AlreadyDecided as fact:
-                return f"lost to {fact.name}"
-
-    with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(decide, range(20)))
-    winners = [name for name in found if not name.startswith("lost")]
-    assert len(winners) == 1
-    assert {name for name in found if name.startswith("lost")} == {f"lost to {winners[0]}"}
-    assert web.execute("SELECT count(*) FROM public.escalations_decision").fetchone() == (1,)
-    assert web.execute("SELECT count(*) <= 1 FROM public.escalations_signature").fetchone() == (True,)
+@pytest.mark.parametrize("kind", ["approve", "take_over", "edit", "drop", "withdraw"])
+def test_what_is_signed_edited_or_withdrawn_has_a_verb_of_its_own(agent: Any, web: Any, people: Any, kind: str) -> None:
+    escalation = ask(agent, kind="approval")
+    with pytest.raises(facts.NotAllowed):
+        lifecycle.decide(web, escalation=escalation, kind=kind, text="Because.", user=people["priya"])
 
 
-def test_an_approval_is_signed_and_waives_what_was_shown(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent, kind="approval", requested_by=people["nina"])
-    decision = lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"])
-    assert decision.waived == [{"call_index": 0, "rule": "per_call", "measured": 600}]
-    signed = web.execute(
-        "SELECT s.reviewer, s.requested_by, s.revision_id = d.revision_id FROM public.escalations_signature s"
-        " JOIN public.escalations_decision d USING (escalation_id)"
-    ).fetchall()
-    assert signed == [(people["priya"], people["nina"], True)]
-
-
-def test_an_approval_of_another_revision_is_refused(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent, kind="approval")
-    with pytest.raises(facts.Outdated):
-        lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"], revision=1)
-    assert row(web, escalation) == "open"
-
-
-def test_nobody_approves_their_own_request_but_may_reject_it(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent, kind="approval", requested_by=people["nina"])
-    with pytest.raises(facts.OwnRequest):
-        lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["nina"])
+def test_whoever_asked_may_reject_it(agent: Any, web: Any, people: Any) -> None:
+    escalation = ask(agent, kind="approval", requested_by=people["nina"])
     lifecycle.decide(web, escalation=escalation, kind="reject", text="A mistake of mine.", user=people["nina"])
-
-
-@pytest.mark.parametrize(("state", "asked"), [("taken", True), ("cancelled", False), ("queued", False)])
-def test_whoever_wrote_to_the_agent_does_not_approve_what_came_of_it(
-    agent: Any, web: Any, owner: Any, people: Any, state: str, asked: bool
-) -> None:
-    escalation = make(agent, kind="approval", requested_by=people["nina"])
-    owner.execute(
-        "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
-        " SELECT gen_random_uuid(), thread, 1, %s, 'Invoice it', %s FROM public.escalations_escalation WHERE id = %s",
-        (people["priya"], state, escalation),
-    )
-    found = Escalation.objects.get(pk=escalation)
-    priya = person("priya", "reviewer")
-    assert permissions.user_can_approve(priya, found) == (not asked)
-    if asked:
-        with pytest.raises(facts.OwnRequest):
-            lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"])
-    else:
-        lifecycle.decide(web, escalation=escalation, kind="approve", text="", user=people["priya"])
-
-
-@pytest.mark.parametrize("claimed_requester", ["nina", None])
-def test_the_database_refuses_a_self_approval_too(agent: Any, web: Any, people: Any, claimed_requester: str | None) -> None:
-    escalation = make(agent, kind="approval", requested_by=people["nina"])
-    said = people[claimed_requester] if claimed_requester else None
-    signature = (
-        "INSERT INTO public.escalations_signature (escalation_id, revision_id, reviewer, requested_by)"
-        " SELECT escalation_id, id, %s, %s FROM public.escalations_revision WHERE escalation_id = %s"
-    )
-    decision = (
-        "INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by, requested_by)"
-        " SELECT %3$s, 'approve', '', '[]', %1$s, %2$s"
-    ).replace("%3$s", "%s")
-    with pytest.raises(errors.CheckViolation, match="escalations_signature_four_eyes"):
-        web.execute(signature, (people["nina"], said, escalation))
-    with pytest.raises(errors.CheckViolation, match="escalations_decision_four_eyes"):
-        web.execute(decision.replace("%1$s", "%s").replace("%2$s", "%s"), (escalation, people["nina"], said))
 
 
 @pytest.mark.parametrize(("kind", "decision"), [("approval", "reject"), ("asked", "answer")])
 def test_it_asks_for_words(agent: Any, web: Any, people: Any, kind: str, decision: str) -> None:
-    escalation = make(agent, kind=kind)
+    escalation = ask(agent, kind=kind)
     with pytest.raises(facts.TextMissing):
         lifecycle.decide(web, escalation=escalation, kind=decision, text="  ", user=people["priya"])
 
@@ -311,7 +165,7 @@ def test_an_unknown_escalation_is_said_to_be_unknown(web: Any, people: Any) -> N
 
 
 def test_decision_and_event_are_one_commit(agent: Any, web: Any, people: Any, settings: Any) -> None:
-    escalation = make(agent)
+    escalation = ask(agent)
     events = "SELECT count(*) FROM public.agent_event WHERE kind = 'escalation'"
     (before,) = web.execute(events).fetchone()
     settings.BACKSTOP_ON_ESCALATION = [*settings.BACKSTOP_ON_ESCALATION, f"{__name__}.fail"]
@@ -331,19 +185,19 @@ def test_decision_and_event_are_one_commit(agent: Any, web: Any, people: Any, se
 
 
 def test_the_thread_gets_the_decision(agent: Any, web: Any, people: Any) -> None:
-    escalation, undecided = make(agent), make(agent)
+    escalation, undecided = ask(agent), ask(agent)
     interrupts = [row(web, one, "interrupt_id") for one in (escalation, undecided)]
     decision = lifecycle.decide(web, escalation=escalation, kind="answer", text=" The blue one. ", user=people["priya"])
     found = lifecycle.decisions_for(agent, interrupt_ids=interrupts)
     assert found == {interrupts[0]: decision.as_resume_value()}
     assert found[interrupts[0]] == {
         "decision": decision.id, "kind": "answer", "text": "The blue one.",
-        "decided_by": people["priya"], "name": "priya", "waived": [],
+        "decided_by": people["priya"], "name": "priya", "waived": [], "revision": None,
     }  # fmt: skip
 
 
 def test_an_expired_one_is_the_systems_decision(agent: Any, web: Any) -> None:
-    escalation = make(agent)
+    escalation = ask(agent)
     interrupt = row(web, escalation, "interrupt_id")
     lifecycle.expire(agent, escalation=escalation, text="Nobody decided for a day.")
     found = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]
@@ -351,7 +205,7 @@ def test_an_expired_one_is_the_systems_decision(agent: Any, web: Any) -> None:
 
 
 def test_one_that_came_right_is_settled_once(agent: Any, web: Any, people: Any) -> None:
-    escalation = make(agent, kind="infrastructure", object="stuck:x", waits=False)
+    escalation = ask(agent, kind="infrastructure", object="stuck:x", waits=False)
     lifecycle.claim(web, escalation=escalation, user=people["nina"])
     decision = lifecycle.settle(agent, object="stuck:x", text="It came right.")
     assert decision
@@ -362,10 +216,14 @@ def test_one_that_came_right_is_settled_once(agent: Any, web: Any, people: Any) 
 
 
 def test_the_verbs_work_on_djangos_own_connection(agent: Any, web: Any, people: Any) -> None:
-    from escalations import desk
-
-    escalation = make(agent, kind="approval", requested_by=people["nina"])
+    escalation = ask(agent, kind="approval", requested_by=people["nina"])
     desk.claim(escalation=escalation, user=people["priya"])
-    decision = desk.decide(escalation=escalation, kind="approve", text="", user=people["priya"], revision=0)
-    assert decision.waived == [{"call_index": 0, "rule": "per_call", "measured": 600}]
+    number = desk.revise(escalation=escalation, user=people["priya"], calls=edited(), shown=0)
+    preview = desk.ask_preview(escalation=escalation, user=people["priya"])
+    assert previews.store(agent, preview=preview, made=made())
+    assert desk.see(escalation=escalation, user=people["ravi"]) == []
+    desk.release(escalation=escalation, user=people["priya"])
+    signed = desk.sign(escalation=escalation, user=people["ravi"], revision=number, preview=preview)
+    assert signed.decision
+    assert signed.decision.waived == [{"call_index": 0, "rule": "per_call", "measured": 60_000}]
     assert row(web, escalation) == "decided"
