@@ -31,7 +31,7 @@ WITH RECURSIVE given AS (
     JOIN public.escalations_decision d ON d.escalation_id = e.id
     WHERE earlier.depth < 50
 )
-SELECT given.id AS decision, r.calls, r.as_person, r.author, p.digest, p.verdicts,
+SELECT given.id AS decision, given.escalation, r.calls, r.as_person, r.author, p.digest, p.verdicts,
     coalesce((SELECT r2.text FROM earlier JOIN public.escalations_revision r2 ON r2.id = earlier.revision_id
               WHERE r2.text <> '' ORDER BY earlier.depth LIMIT 1), '') AS text,
     ARRAY(SELECT u.username FROM public.escalations_signature s
@@ -49,6 +49,7 @@ class Permission:
     """One decision's permission to run a step, as exactly what was shown."""
 
     decision: int
+    escalation: int
     waived: tuple[Mapping[str, Any], ...] = ()  # the verdicts that held and were shown, with what they measured
     calls: tuple[ProposedCall, ...] | None = None  # what runs instead of what the model sent; None: what it sent
     digest: bytes | None = None  # of what the preview did
@@ -76,7 +77,7 @@ def permission(
     named = {"decisions": list(decisions), "thread": thread, "ai_message_id": ai_message_id, "generation": generation}
     with conn.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(PERMITTED, named).fetchone()
-    return row and _permission(row, proposed)
+    return _permission(row, proposed) if row else None
 
 
 def _permission(row: Mapping[str, Any], proposed: Sequence[ProposedCall]) -> Permission:
@@ -86,6 +87,7 @@ def _permission(row: Mapping[str, Any], proposed: Sequence[ProposedCall]) -> Per
     dropped = dict.fromkeys(sent.keys() - {call.index for call in runs}, row["text"])
     return Permission(
         decision=row["decision"],
+        escalation=row["escalation"],
         waived=tuple(verdict for verdict in row["verdicts"] if verdict["action"] == "hold"),
         calls=runs if changes or dropped else None,
         digest=bytes(row["digest"]) if row["digest"] is not None else None,

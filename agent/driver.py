@@ -55,7 +55,7 @@ def drive(
                 return "unknown"
             if not standing.needs_drive:
                 return "waiting" if standing.state == "waiting" else "idle"
-            lease = leases.acquire(conn, thread=thread, graph_version=GRAPH_VERSION)
+            lease = leases.acquire(conn, thread=thread, graph_version=GRAPH_VERSION, activity=standing.activity)
         if lease is None:
             return "busy"
         faults.reach("run.leased", thread=thread)
@@ -150,7 +150,7 @@ class _Drive:
             if snapshot.interrupts:
                 decided = self._decided(snapshot)
                 if not decided:
-                    return "waiting", openings.open_all(self.run, snapshot)[:ACTIVITY]
+                    return "waiting", self._ask(snapshot)[:ACTIVITY]
                 self._resume(decided)
             elif snapshot.tasks:  # unfinished, whatever `next` says
                 self._invoke(None)
@@ -192,6 +192,14 @@ class _Drive:
         return self.compiled.invoke(given, self.config, context=run, durability="sync", control=run.control)
 
     # -- questions and decisions ---------------------------------------------------------------
+
+    def _ask(self, snapshot: StateSnapshot) -> str:
+        """Put the questions to people, with the previews that they decide by, and return the last reason."""
+        reason = openings.open_all(self.run, snapshot)
+        for asked in openings.unmade(self.run):
+            self._check()
+            openings.make_preview(self.run, snapshot, asked=asked)
+        return reason
 
     def _decided(self, snapshot: StateSnapshot) -> dict[str, dict[str, Any]]:
         with self.run.pool.connection() as conn:

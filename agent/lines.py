@@ -14,7 +14,7 @@ from outbox.models import Message
 
 Call = Mapping[str, Any]  # {"index", "id", "tool", "arguments"}
 GONE = frozenset({"undone", "never_ran", "rejected"})  # struck through: not what the database says
-PREFIXES = ("FAILED: ", "REJECTED: ", "WITHDRAWN: ", "EXPIRED: ", "ASKED: ", "NOT APPLIED: ")
+PREFIXES = ("FAILED: ", "REJECTED: ", "WITHDRAWN: ", "EXPIRED: ", "ANSWERED: ", "ASKED: ", "NOT APPLIED: ")
 
 
 @dataclass(frozen=True, kw_only=True)

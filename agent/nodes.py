@@ -1,7 +1,6 @@
 """The nodes of the graph: state in, `Command` out. No transaction is open while the model is asked."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Literal
@@ -13,8 +12,8 @@ from langgraph.errors import GraphDrained, NodeError
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from agent import approvals, batch, budgets, failures, llm, prompt, questions, replies, resumption
-from agent.approvals import Permission
+from agent import batch, budgets, failures, llm, prompt, questions, replies, resumption, steps
+from agent.answers import No
 from agent.batch import Batch, BatchResult
 from agent.drafts import Draft
 from agent.runs import Run
@@ -88,10 +87,11 @@ def tools(state: State, runtime: Runtime[Run]) -> Command[Literal["agent", "esca
     """Bring the newest step to its one outcome, and go where that points."""
     run, step, began = runtime.context, last_step(state), monotonic()
     stopped_by = run.stopped_by()
-    rejected = f"Stopped by {stopped_by}." if stopped_by else resumption.rejection(state)
-    result = batch.run_batch(run.pool, batch=_batch(state, run, step, rejected), tools=run.tools)
-    outcome = _Outcome(state=state, run=run, step=step, result=result, seconds=monotonic() - began)
-    if result.kind == "held":
+    rejected: tuple[No, str] | None = ("REJECTED", f"Stopped by {stopped_by}.") if stopped_by else resumption.rejection(state)
+    given = steps.to_run(state, run, step=step, rejection=rejected)
+    result = batch.run_batch(run.pool, batch=given, tools=run.tools)
+    outcome = _Outcome(state=state, run=run, step=step, given=given, result=result, seconds=monotonic() - began)
+    if result.kind in ("held", "drifted"):
         return outcome.held()
     if stopped_by and result.kind != "asked":
         return outcome.goto("__end__", {"messages": [*outcome.answers(), _stopped(stopped_by)]})
@@ -105,6 +105,7 @@ class _Outcome:
     state: State
     run: Run
     step: AIMessage
+    given: Batch
     result: BatchResult
     seconds: float
 
@@ -118,16 +119,23 @@ class _Outcome:
         return self.goto("agent", {})
 
     def held(self) -> Command[Any]:
-        """Ask a person before anything runs; the calls get their answers afterwards."""
+        """Ask a person before anything runs, or again when what was approved is not what would happen now.
+
+        The calls get their answers afterwards. What was approved stays in the state: it is what the next question follows.
+        """
+        drifted_from = self.given.permission.decision if self.result.kind == "drifted" and self.given.permission else None
         verdicts = [verdict.row() for verdict in self.result.verdicts]
-        reason = " ".join(dict.fromkeys(verdict["sentence"] for verdict in verdicts))
-        question = self.question("approval", phase="before_answers", reason=reason, verdicts=verdicts)
+        said = [questions.DRIFTED] if drifted_from else []
+        reason = " ".join(dict.fromkeys([*said, *(verdict["sentence"] for verdict in verdicts)]))
+        about: Update = {"reason": reason, "verdicts": verdicts, "drifted_from": drifted_from}
+        question = self.question("approval", phase="before_answers", **about)
         return Command(update={"question": question, "decision": {}}, goto="escalate")
 
     def goto(self, node: str, more: Update) -> Command[Any]:
         """Return the command that stores the answers and what they count for."""
         turn = budgets.after_tools(self.state["turn"], seconds=self.seconds, failure=self.failure())
-        fresh: Update = {"messages": self.answers(), "rollbacks": self.rollbacks, "turn": turn, "decision": {}, "approvals": []}
+        messages = [*self.answers(), *(resumption.answer(self.state) if self.result.kind == "rejected" else [])]
+        fresh: Update = {"messages": messages, "rollbacks": self.rollbacks, "turn": turn, "decision": {}, "approvals": []}
         return Command(update=fresh | more, goto=node)
 
     def answers(self) -> list[ToolMessage]:
@@ -175,38 +183,6 @@ def tools_failed(state: State, error: NodeError, runtime: Runtime[Run]) -> Comma
     reason = questions.DATABASE if _is(error, failures.Infrastructure) else questions.UNEXPECTED
     question = _question(state, run, "infrastructure", phase="before_answers", reason=reason, step=last_step(state))
     return Command(update={"question": question, "decision": {}}, goto="escalate")
-
-
-def _batch(state: State, run: Run, step: AIMessage, rejection: str | None) -> Batch:
-    made_by: Mapping[str, Any] = step.response_metadata
-    return Batch(
-        thread=run.thread,
-        ai_message_id=str(step.id),
-        generation=state.get("generation", 0),
-        subject=run.subject,
-        on_behalf_of=state["author"],
-        fence=run.lease.fence,
-        model=made_by.get("model_name", ""),
-        prompt_version=made_by.get("prompt_version", ""),
-        calls=questions.calls_of(step),
-        permission=_permission(state, run, step),
-        rejection=rejection,
-    )
-
-
-def _permission(state: State, run: Run, step: AIMessage) -> Permission | None:
-    """Return what people allowed of this step, read from their decisions' own rows."""
-    if not state.get("approvals"):
-        return None
-    with run.pool.connection() as conn:
-        return approvals.permission(
-            conn,
-            decisions=state["approvals"],
-            thread=run.thread,
-            ai_message_id=str(step.id),
-            generation=state.get("generation", 0),
-            proposed=questions.calls_of(step),
-        )
 
 
 # -- escalate ----------------------------------------------------------------------------------

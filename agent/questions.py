@@ -19,6 +19,7 @@ UNUSABLE_MODEL = "The language model refused this conversation as it is."
 ENDLESS = "The language model's answer did not come to an end. It was cut off; nothing was run because of it."
 DATABASE = "The database failed while this step ran. As far as can be known nothing of it was saved; it can be run again safely."
 UNEXPECTED = "Something unexpected failed. Nothing of this step was saved."
+DRIFTED = "What would happen now is not what was approved. Nothing was run."
 
 
 def ask(
@@ -34,8 +35,9 @@ def ask(
     attempt_id: str | None = None,
     verdicts: Sequence[Mapping[str, Any]] = (),
     question: str | None = None,
+    drifted_from: int | None = None,
 ) -> Question:
-    """Return the question; `step` is the message whose calls it is about."""
+    """Return the question; `step` is the message whose calls it is about, `drifted_from` the decision that could not be run."""
     asked: Question = {
         "kind": kind,
         "phase": phase,
@@ -44,10 +46,11 @@ def ask(
         "attempt_id": attempt_id,
         "ai_message_id": step.id if step else None,
         "generation": generation,
-        "calls": proposals(step, tools=tools or {}, subject=subject) if step else [],
+        "calls": proposals(calls_of(step), tools=tools or {}, subject=subject) if step else [],
         "verdicts": [dict(verdict) for verdict in verdicts],
     }
-    return asked | ({"question": question} if question else {})
+    more = {"question": question, "drifted_from": drifted_from}
+    return asked | {name: value for name, value in more.items() if value}
 
 
 def calls_of(step: AIMessage) -> tuple[ProposedCall, ...]:
@@ -62,9 +65,8 @@ def calls_of(step: AIMessage) -> tuple[ProposedCall, ...]:
     return tuple(one(index, call) for index, call in enumerate(step.tool_calls))
 
 
-def proposals(step: AIMessage, *, tools: Mapping[str, Tool], subject: int) -> list[dict[str, Any]]:
-    """Return the calls of a message with each one that is sound said in words."""
-    calls = calls_of(step)
+def proposals(calls: Sequence[ProposedCall], *, tools: Mapping[str, Tool], subject: int) -> list[dict[str, Any]]:
+    """Return calls as data, each one that is sound said in words."""
     sound, _ = validation.check(calls, tools=tools, subject=subject)
     words = {call.index: call.tool.proposed(call.arguments) for call in sound}
 

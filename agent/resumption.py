@@ -6,26 +6,36 @@ from typing import Any, Literal
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from agent import budgets
+from agent.answers import No
 from agent.state import State
 
 Next = Literal["agent", "tools", "__end__"]
 Decision = Mapping[str, Any]
 
+EXPIRED = "Nobody decided in time."
+ANSWERED = "A reviewer answers instead of letting this run."
+
 
 def after(decision: Decision, *, state: State) -> tuple[dict[str, Any], Next]:
     """Return the update and where the thread goes on. Every decision starts the counts of a turn anew."""
     fresh: dict[str, Any] = {"question": {}, "rollbacks": 0, "turn": budgets.new_turn()}
+    if decision["kind"] in ("approve", "take_over"):
+        return fresh | _permitted(decision, state), "tools"
     route = _before_answers if state["question"]["phase"] == "before_answers" else _after_answers
     update, goto = route(decision, state)
     return fresh | update, goto
 
 
+def _permitted(decision: Decision, state: State) -> dict[str, Any]:
+    """Name the decision; what it allows is read from its rows. What a person changed runs as the step's next generation."""
+    changed = (decision["revision"] or 0) > 0
+    return {"approvals": [decision["decision"]], "generation": state.get("generation", 0) + changed, "decision": {}}
+
+
 def _before_answers(decision: Decision, state: State) -> tuple[dict[str, Any], Next]:
     """The calls are unanswered: whatever was decided, the tools node gives their answers."""
-    if decision["kind"] == "approve":
-        return {"approvals": [*state.get("approvals", []), decision["decision"]]}, "tools"
     if decision["kind"] == "retry":
-        return {"generation": state.get("generation", 0) + 1, "approvals": []}, "tools"  # an approval is for one generation
+        return {}, "tools"  # nobody was told of a failure, so it is the same generation, with whatever was approved for it
     return {"decision": dict(decision)}, "tools"
 
 
@@ -53,16 +63,28 @@ def _answer(decision: Decision) -> BaseMessage:
 
 
 def _closed(decision: Decision) -> BaseMessage:
-    who = "Nobody decided in time" if decision["kind"] == "expire" else f"{decision['name']} closed this"
-    text = f"{who}. Nothing more was done." + (f" {decision['text']}" if decision["text"] else "")
-    return AIMessage(id=f"decision:{decision['decision']}", content=text)
+    if decision["kind"] == "expire":  # the system's own words would only say so again
+        return AIMessage(id=f"decision:{decision['decision']}", content=f"{EXPIRED} Nothing more was done.")
+    verb = "withdrew the request" if decision["kind"] == "withdraw" else "closed this"
+    text = f"{decision['name']} {verb}. Nothing more was done. {decision['text']}"
+    return AIMessage(id=f"decision:{decision['decision']}", content=text.strip())
 
 
-def rejection(state: State) -> str | None:
-    """Return the reason why the unanswered calls must not run, or None."""
+def answer(state: State) -> list[BaseMessage]:
+    """Return what a person answers instead of letting the unanswered calls run; it follows their answers."""
+    decision = state.get("decision")
+    return [_answer(decision)] if decision and decision["kind"] == "answer" else []
+
+
+def rejection(state: State) -> tuple[No, str] | None:
+    """Return why the unanswered calls must not run, and whose no it is, or None."""
     decision = state.get("decision")
     if not decision:
         return None
     if decision["kind"] == "expire":
-        return "Nobody decided in time."
-    return str(decision["text"]) or f"{decision['name']} decided against it."
+        return "EXPIRED", EXPIRED
+    if decision["kind"] == "answer":
+        return "ANSWERED", ANSWERED
+    if decision["kind"] == "withdraw":
+        return "WITHDRAWN", f"{decision['name']} withdrew the request. {decision['text']}".strip()
+    return "REJECTED", str(decision["text"]) or f"{decision['name']} decided against it."

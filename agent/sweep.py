@@ -5,7 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from agent import endings, events
+from agent import endings, events, threads
 from agent.leases import CAP
 from escalations import lifecycle
 
@@ -13,19 +13,17 @@ AT_ONCE = 200  # threads in one sweep; the next one finds the rest
 REASON = "The conversation could not go on after {sweeps} tries. The last one: {why} What was applied stays applied."
 
 # What needs a drive, by rows alone; the driver looks at the checkpoint. A waiting thread whose question is undecided does
-# not. `next_sweep_at` spaces the drives of a thread that makes no progress, and of one whose bell was just rung.
-DUE = """
+# not, unless a reviewer waits for a preview. `next_sweep_at` spaces the drives of a thread that makes no progress, and of one
+# whose bell was just rung.
+DUE = f"""
 WITH due AS (
-    SELECT t.thread, t.sweeps FROM public.agent_thread t
-    WHERE t.state <> 'idle' AND t.state <> 'stuck' AND t.next_sweep_at <= now()
-      AND (t.leased_until IS NULL OR t.leased_until < now())
-      AND (t.state = 'running' OR NOT EXISTS (
-            SELECT FROM public.escalations_escalation e
-            WHERE e.thread = t.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed')))
+    SELECT c.thread, c.sweeps FROM public.agent_thread c
+    WHERE c.state <> 'idle' AND c.state <> 'stuck' AND c.next_sweep_at <= now()
+      AND (c.leased_until IS NULL OR c.leased_until < now())
+      AND (c.state = 'running' OR NOT {threads.ASKS_PERSON} OR {threads.WANTS_PREVIEW})
     UNION
-    SELECT t.thread, t.sweeps FROM public.agent_thread t
-    WHERE t.state = 'idle' AND t.next_sweep_at <= now()
-      AND EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = t.thread AND m.state = 'queued')
+    SELECT c.thread, c.sweeps FROM public.agent_thread c
+    WHERE c.state = 'idle' AND c.next_sweep_at <= now() AND {threads.HAS_QUEUED}
 ), free AS (
     SELECT thread FROM public.agent_thread WHERE thread IN (SELECT thread FROM due) ORDER BY thread LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -33,7 +31,7 @@ WITH due AS (
 UPDATE public.agent_thread t SET next_sweep_at = now() + least(5 * 2 ^ least(t.sweeps, 10), 300) * interval '1 second'
 FROM free WHERE t.thread = free.thread
 RETURNING t.thread, t.sweeps
-"""
+"""  # noqa: S608 - joined from constants
 NEW = """
 SELECT DISTINCT m.thread FROM public.agent_staff_message m
 WHERE m.state = 'queued' AND NOT EXISTS (SELECT FROM public.agent_thread t WHERE t.thread = m.thread)

@@ -7,7 +7,7 @@ import structlog
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from agent import driver, runs
+from agent import driver, expiry, runs
 from agent import sweep as sweeper
 from ledger import connections
 from outbox import bell
@@ -32,6 +32,16 @@ def sweep() -> None:
         threads = sweeper.sweep(conn)
     for thread in threads:
         log.info("agent.thread.swept", thread=str(thread))
+        bell.ring("agent.drive", str(thread))
+
+
+@shared_task(name="agent.expire")
+def expire() -> None:
+    """Decide for want of a person what nobody decided in time."""
+    with connections.pool().connection() as conn:
+        threads = expiry.expire(conn)
+    for thread in threads:
+        log.info("agent.question.expired", thread=str(thread))
         bell.ring("agent.drive", str(thread))
 
 

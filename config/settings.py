@@ -196,6 +196,7 @@ CELERY_TASK_DEFAULT_QUEUE = "agent"
 CELERY_TASK_ROUTES = {"agent.*": {"queue": "agent"}, "outbox.*": {"queue": "outbox"}, "ledger.*": {"queue": "keeper"}}
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "agent.sweep", "schedule": 5.0, "options": {"expires": 30}},
+    "expire": {"task": "agent.expire", "schedule": 60.0, "options": {"expires": 60}},
     "relay": {"task": "outbox.deliver", "schedule": 5.0, "options": {"expires": 30}},
     "partitions": {"task": "ledger.make_partitions", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
 }

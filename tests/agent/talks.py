@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool
 from agent import driver
 from agent.llm import Model
 from escalations import lifecycle
+from escalations.signatures import Signed
 from tests.agent import scripts
 
 Connection = psycopg.Connection[Any]
@@ -20,7 +21,7 @@ Connection = psycopg.Connection[Any]
 
 @dataclass
 class Talk:
-    """One conversation, with a support person (7) who writes and a reviewer (8) who decides."""
+    """One conversation, with a support person (7) who writes, a reviewer (8) who decides and one (9) who edits."""
 
     pool: "ConnectionPool[Connection]"
     owner: Connection
@@ -30,9 +31,10 @@ class Talk:
     numbers: int = 0
     support: int = 7
     reviewer: int = 8
+    editor: int = 9
 
     def __post_init__(self) -> None:
-        for user, name in ((self.support, "Support 7"), (self.reviewer, "Reviewer 8")):
+        for user, name in ((self.support, "Support 7"), (self.reviewer, "Reviewer 8"), (self.editor, "Reviewer 9")):
             self.owner.execute(
                 "INSERT INTO public.auth_user (id, username, password, is_superuser, first_name, last_name, email, is_staff,"
                 " is_active, date_joined) VALUES (%s, %s, '', false, '', '', '', false, true, now()) ON CONFLICT DO NOTHING",
@@ -58,10 +60,34 @@ class Talk:
         """Drive the thread with a model that follows the script."""
         return driver.drive(self.thread, pool=self.pool, model=model or scripts.model(*script), **options)
 
+    def question(self) -> int:
+        """Return the thread's open escalation."""
+        return int(self.one("SELECT id FROM public.escalations_escalation WHERE thread = %s AND state = 'open'", self.thread))
+
     def decide(self, kind: str, text: str = "") -> None:
-        """Decide the thread's open escalation as the reviewer."""
-        [escalation] = self.rows("SELECT id FROM public.escalations_escalation WHERE thread = %s AND state = 'open'", self.thread)
-        lifecycle.decide(self.web, escalation=escalation[0], kind=kind, text=text, user=self.reviewer)
+        """Decide the thread's open escalation as the reviewer; approve what the newest preview shows."""
+        if kind == "approve":
+            self.sign(text=text)
+        elif kind == "withdraw":
+            lifecycle.withdraw(self.web, escalation=self.question(), user=self.support, text=text)
+        else:
+            lifecycle.decide(self.web, escalation=self.question(), kind=kind, text=text, user=self.reviewer)
+
+    def sign(self, *, user: int | None = None, text: str = "") -> Signed:
+        """Sign the newest revision as its newest preview shows it."""
+        newest = (
+            "SELECT r.number, p.id FROM public.escalations_preview p JOIN public.escalations_revision r ON r.id = p.revision_id"
+            " WHERE r.escalation_id = %s ORDER BY r.number DESC, p.id DESC LIMIT 1"
+        )
+        number, preview = self.one(newest, self.question())
+        about = {"escalation": self.question(), "revision": number, "preview": preview}
+        return lifecycle.sign(self.web, user=user or self.reviewer, text=text, **about)
+
+    def revise(self, *calls: dict[str, Any], as_person: bool = False, text: str = "") -> None:
+        """Propose these calls (index and arguments) instead, as the second reviewer, whose edit the first one signs."""
+        shown = self.one("SELECT max(number) FROM public.escalations_revision WHERE escalation_id = %s", self.question())
+        about = {"escalation": self.question(), "user": self.editor, "shown": shown}
+        lifecycle.revise(self.web, calls=calls, as_person=as_person, text=text, **about)
 
     def messages(self) -> list[BaseMessage]:
         """Return the thread's messages as the newest checkpoint has them."""
