@@ -15,7 +15,7 @@ from sandbox.offline.tokens import Setting
 REVIEWER = "A reviewer answers:"
 NOTICE = "Notice:"
 MISBEHAVE = re.compile(r"\[\s*misbehave\s*:\s*([a-z ]+?)\s*\]", re.IGNORECASE)
-NOES = ("REJECTED:", "WITHDRAWN:", "EXPIRED:")
+NOES = ("REJECTED:", "WITHDRAWN:", "EXPIRED:", "ANSWERED:")
 REFUSALS = ("FAILED:", "NOT APPLIED:", *NOES)
 REMOVED = "NOT APPLIED: a reviewer removed this call."
 # A call that a person changed or carried out: "APPLIED AS CHANGED BY A REVIEWER (amount_minor: 32000 → 28000): {…}".

@@ -118,7 +118,7 @@ class Talk:
 
     def _answer(self, texts: list[str]) -> None:
         for call, text in zip(self._calls(), texts, strict=True):
-            error = text.startswith(("FAILED", "NOT APPLIED", "REJECTED", "WITHDRAWN", "EXPIRED"))
+            error = text.startswith(("FAILED", "NOT APPLIED", "REJECTED", "WITHDRAWN", "EXPIRED", "ANSWERED"))
             self.messages.append(ToolMessage(text, tool_call_id=call["id"], status="error" if error else "success"))
 
 
