@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tests import stack
 from tests.matrix import cases, instances, passes, runs
 from tests.matrix.cases import Case
-from tests.matrix.runs import Report, Result
+from tests.matrix.runs import Report
 from tests.matrix.talks import open_desk
+from tests.matrix.waves import Result
 
 
 def main() -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from types import MappingProxyType
 from typing import Literal
 
@@ -59,11 +58,13 @@ PASSED: Mapping[Way, Mapping[str, int]] = MappingProxyType(
 WEB = ("words.committed", "decision.committed", "webhook.verified", "webhook.stored")
 OUTBOX = ("send.", "webhook.taken", "webhook.adopted")
 THREADLESS = "webhook."  # an event belongs to no thread until it is looked at
+# Here the customer's rows are locked.
+INSIDE = ("batch.savepoint", "batch.write", "batch.release", "batch.commit", "send.settling")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One process killed as it comes by a point for the n-th time; `asleep` keeps another point from going on until then."""
+    """A process killed as a conversation comes by a point for the n-th time; what is `asleep` does not go on until then."""
 
     way: Way
     point: str
@@ -84,10 +85,15 @@ class Case:
         """Return the thread whose comings by count, or nothing if they all do."""
         return "" if self.point.startswith(THREADLESS) else thread
 
-    def fault(self, thread: str) -> str:
-        """Return what the process is armed with."""
-        kill = ":".join(part for part in (self.point, str(self.occurrence), "kill", self.whose(thread)) if part)
-        return f"{self.asleep}:sleep:{thread},{kill}" if self.asleep else kill
+    @property
+    def locks(self) -> bool:
+        """Say whether a conversation that stands at the point keeps others of its customer from going on."""
+        return self.point in INSIDE
+
+    def fault(self, thread: str, *, action: str) -> str:
+        """Return what the process is armed with: to die there, or to stand there until it is killed."""
+        strike = ":".join(part for part in (self.point, str(self.occurrence), action, self.whose(thread)) if part)
+        return f"{self.asleep}:sleep:{thread},{strike}" if self.asleep else strike
 
 
 def every() -> list[Case]:
@@ -130,9 +136,3 @@ def _late(case: Case, number: int) -> int:
 def is_payment(point: str) -> bool:
     """Say whether it is a point of the outbox's: the same on every way."""
     return point.startswith(("send.", "webhook."))
-
-
-def grouped(cases: list[Case]) -> dict[str, list[Case]]:
-    """Return the cases by part."""
-    ordered = sorted(cases, key=lambda case: case.part)
-    return {part: list(group) for part, group in groupby(ordered, key=lambda case: case.part)}

@@ -1,7 +1,7 @@
-"""Running cases on one instance. The healing of one case goes on while the next is armed.
+"""Running waves of cases on one instance. The healing of one wave goes on while the next is armed.
 
-A part is armed for the case after this one before this one strikes, so each kill is also the start that is armed for the next.
-Strikes come one at a time: a kill never hits a conversation of another case on its way to its own point, only those that heal.
+A part is armed for the wave after this one before this one is killed, so each kill is also the start that is armed for the next.
+Waves come one at a time: a kill never hits a conversation on its way to its own point, only those that stand there or heal.
 """
 
 import subprocess
@@ -10,33 +10,23 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sandbox.supervisor import injections
 from sandbox.supervisor.records import Record
-from tests.matrix import cases, ends, instances
+from tests.matrix import ends, instances, waves
 from tests.matrix.cases import Case
 from tests.matrix.instances import Log, Provider
 from tests.matrix.talks import Desk, Talk
+from tests.matrix.waves import Result, Wave
 from tests.stack import Stack, manage
 from tests.waiting import until
 
-STRIKE = 60  # seconds from what is said to the kill
+STRIKE = 60  # seconds from what is said to the point
 QUIET = 400  # seconds: a lease of the outbox has to run out; a run that was hit again and again is tried again after 300
+MARK = ("point", "occurrence", "action", "thread")
 # A process that starts takes up what the one before left. What heals is let go on first: it is not to be hit each time.
 HEALING = "SELECT FROM public.agent_thread WHERE leased_until > now() AND split_part(lease_owner, ':', 2) = %s"
-
-
-@dataclass(kw_only=True)
-class Result:
-    """What became of one case."""
-
-    case: Case
-    talk: Talk
-    killed: bool = False
-    seconds: float = 0.0  # from what was said to the kill
-    again: bool = False  # a later kill hit it once more
-    complaints: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -72,9 +62,9 @@ class _Run:
         results = [Result(case=case, talk=self.desk.begin(case.way)) for case in chosen]
         self._bring_to_questions([result.talk for result in results])
         self.seconds["preparing"], began = time.monotonic() - began, time.monotonic()
-        lanes = cases.grouped(chosen)
+        lanes = [found for part in waves.MOST if (found := waves.of(results, part=part))]
         with ThreadPoolExecutor(len(lanes)) as pool:
-            list(pool.map(lambda part: self._lane(part, [r for r in results if r.case.part == part]), lanes))
+            list(pool.map(self._lane, lanes))
         self.seconds["killing"], began = time.monotonic() - began, time.monotonic()
         unfinished = self._heal([result.talk for result in results])
         self.seconds["healing"] = time.monotonic() - began
@@ -98,47 +88,54 @@ class _Run:
         for talk in asked:
             self.desk.until_asked(talk)
 
-    def _lane(self, part: str, results: list[Result]) -> None:
-        """Strike one case of a part after the other: the kill of one is the start that is armed for the next.
+    def _lane(self, lane: list[Wave]) -> None:
+        """Strike one wave of a part after the other.
 
         An event of the provider belongs to no thread: one that is delivered again may strike before anything is said.
         """
-        log = self._arm(results[0])
-        for number, result in enumerate(results):
-            instances.until_armed(self.stack, part)
-            following = self._arm(results[number + 1]) if result is not results[-1] else log
+        log = self._arm(lane[0])
+        for number, wave in enumerate(lane):
+            instances.until_armed(self.stack, wave.part)
+            following = self._arm(lane[number + 1]) if wave is not lane[-1] else log
             with self.striking:
                 self._let_heal()
-                self._strike(result, log)
+                self._strike(wave, log)
             log = following
-        instances.until_works(self.stack, part)
+        instances.until_works(self.stack, lane[0].part)
 
     def _let_heal(self) -> None:
         agent = str(Record.of(self.stack.data).children["agent"].pid)
         until(lambda: not self.desk.rows(HEALING, agent), seconds=STRIKE, what="the end of what heals")
 
-    def _arm(self, result: Result) -> Log:
+    def _arm(self, wave: Wave) -> Log:
         """Arm the next start of a part, and return its log from here on."""
-        fault = result.case.fault(str(result.talk.thread))
-        injections.arm(self.stack.data, part=result.case.part, fault=fault)
-        return Log(self.stack, result.case.part)
+        injections.arm(self.stack.data, part=wave.part, fault=wave.fault)
+        return Log(self.stack, wave.part)
 
-    def _strike(self, result: Result, log: Log) -> None:
-        """Do what brings the conversation to its point and wait for the kill there."""
-        began, case = time.monotonic(), result.case
-        kill = (case.point, case.occurrence, "kill", case.whose(str(result.talk.thread)))
+    def _strike(self, wave: Wave, log: Log) -> None:
+        """Bring the conversations to their points, those last for which others would have to wait, and kill the process."""
+        for locks in (False, True):
+            self._bring([result for result in wave.results if result.case.locks == locks], wave.action, log)
+        if wave.action != "kill" or wave.results[0].complaints:
+            instances.kill(self.stack, wave.part)
+        for result in wave.results:
+            result.killed = not result.complaints
 
-        def struck() -> bool:
-            lines = log.events("ledger.fault.injected")
-            return kill in [(line["point"], line["occurrence"], line["action"], line["thread"]) for line in lines]
+    def _bring(self, results: list[Result], action: str, log: Log) -> None:
+        """Do what brings conversations to their points, and wait until they have come there."""
+        for result in results:
+            self.desk.go_on(result.talk)
+        missing: list[Result] = []
 
-        self.desk.go_on(result.talk)
-        try:
-            result.killed = until(struck, seconds=STRIKE)
-        except AssertionError:
-            result.complaints.append(f"it was not killed within {STRIKE} s")
-            instances.kill(self.stack, case.part)
-        result.seconds = time.monotonic() - began
+        def there() -> bool:
+            told = [{name: line[name] for name in MARK} for line in log.events("ledger.fault.injected")]
+            missing[:] = [result for result in results if result.mark(action) not in told]
+            return not missing
+
+        with suppress(AssertionError):
+            until(there, seconds=STRIKE)
+        for result in missing:
+            result.complaints.append(f"it did not come to its point within {STRIKE} s")
 
     def _heal(self, talks: list[Talk]) -> list[str]:
         """Answer what is asked, and wait until everything has ended or stands still; return what has not ended."""
