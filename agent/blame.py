@@ -1,6 +1,6 @@
 """After a failure: which call and statement it was, what the earlier calls had changed, and who deals with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -21,11 +21,26 @@ class Swallowed(Exception):
 
 
 class Failed(Exception):
-    """A batch was rolled back, whole."""
+    """A batch was rolled back, whole. With `sentences`, each of its calls failed for itself."""
 
-    def __init__(self, *, kind: Kind, phase: Phase, cause: BaseException, failure: Failure, undone: list[Row] | None) -> None:
+    def __init__(
+        self,
+        *,
+        kind: Kind,
+        phase: Phase,
+        cause: BaseException,
+        failure: Failure,
+        undone: list[Row] | None,
+        sentences: Mapping[int, str] | None = None,
+    ) -> None:
         super().__init__(f"{kind} in {phase}: {type(cause).__name__}")
         self.kind, self.phase, self.cause, self.failure, self.undone = kind, phase, cause, failure, undone
+        self.sentences = dict(sentences or {})
+
+    @property
+    def detail(self) -> str:
+        """Return what the database said in particular."""
+        return (self.cause.diag.message_detail or "") if isinstance(self.cause, psycopg.Error) else ""
 
 
 def savepoint(verb: str, index: int) -> sql.Composed:
@@ -50,6 +65,20 @@ def failure(conn: Connection[Any], attempt: Attempt, *, trace: Trace, calls: Seq
         failure=_describe(trace, cause=cause, call=call, swallowed=isinstance(error, Swallowed)),
         undone=undone,
     )
+
+
+def of_call(trace: Trace, *, call: ValidCall, error: Exception) -> Failed:
+    """Return what happened in a call that is undone alone."""
+    cause = _cause(trace, error)
+    phase = trace.failed.phase if trace.failed else Phase.CALL
+    failure = _describe(trace, cause=cause, call=call.index, swallowed=isinstance(error, Swallowed))
+    return Failed(kind=classify(phase=phase, error=cause), phase=phase, cause=cause, failure=failure, undone=None)
+
+
+def all_failed(failed: Sequence[Failed], sentences: Mapping[int, str]) -> Failed:
+    """Return the failure of a batch of which no call is left: the first one's, with every call's sentence."""
+    first = failed[0]
+    return Failed(kind=first.kind, phase=first.phase, cause=first.cause, failure=first.failure, undone=[], sentences=sentences)
 
 
 def _cause(trace: Trace, error: Exception) -> BaseException:

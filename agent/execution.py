@@ -1,45 +1,31 @@
-"""The third phase: one transaction, one savepoint a call, everything or nothing.
+"""The third phase: one transaction, one savepoint a call, everything or nothing. A preview is the same, ended by ROLLBACK.
 
 In pipeline mode, with savepoints by hand: beginning, look-ups, first savepoint and first statement travel together,
-and later statements wait for an answer only where a tool reads one.
+and later statements wait for an answer only where a tool reads one. What a person approved waits once more, for its effects.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 import psycopg
 from psycopg import Connection, Cursor, Pipeline
 
-from agent import blame, preamble, windows
-from agent.failures import Phase
+from agent import answers, blame, effects, explanations, preamble, windows
+from agent.answers import Answer
+from agent.effects import Effects
+from agent.failures import Kind, Phase
+from agent.plans import Applied, Drifted, Known, Plan, Rehearsed
 from agent.trace import CursorFactory, Trace
 from agent.validation import ValidCall
 from ledger import aborts, attempts, executions, faults
 from ledger.attempts import Attempt
-from ledger.executions import Stored
 from outbox.messages import Cause
 
+PREVIEW_LOCK_TIMEOUT = "500ms"  # a preview makes nobody wait for long, and is asked for again
 QUEUED = "SELECT EXISTS (SELECT FROM public.outbox_message WHERE thread = %s AND ai_message_id = %s)"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Applied:
-    """The batch committed."""
-
-    results: dict[int, dict[str, Any]]
-    queued: bool  # an outbox message was committed with it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """The batch was answered before: by executions, or by an abort's answers."""
-
-    stored: list[Stored]
-    told: list[dict[str, Any]] | None
 
 
 class _AnsweredBefore(Exception):
@@ -50,133 +36,231 @@ class _AnsweredBefore(Exception):
         self.known = known
 
 
-def run(conn: Connection[Any], attempt: Attempt, *, calls: Sequence[ValidCall], day: date) -> Applied | Known:
-    """Apply the calls in order and commit, or leave nothing behind and raise `blame.Failed`.
+def run(conn: Connection[Any], attempt: Attempt, *, plan: Plan) -> Applied | Known:
+    """Apply the calls in order and commit, or leave nothing behind and raise `blame.Failed` or `Drifted`.
 
-    `conn` is an autocommit connection as the agent login, outside any transaction; `day` is today in the
-    installation's zone.
+    `conn` is an autocommit connection as the agent login, outside any transaction.
     """
-    trace = Trace()
-    with _traced(conn, trace):
+    return _Transaction(conn=conn, attempt=attempt, plan=plan).run(_Transaction.commit)
+
+
+def rehearse(conn: Connection[Any], attempt: Attempt, *, plan: Plan) -> Rehearsed | Known:
+    """Do the same and roll it back, whatever became of it: no row is left, not of the attempt either. Raises `blame.Failed`."""
+    transaction = _Transaction(conn=conn, attempt=attempt, plan=plan, rehearsal=True)
+    try:
+        return transaction.run(_Transaction.roll_back)
+    except blame.Failed as failed:
+        if failed.kind is not Kind.LIMIT or transaction.effects is None:
+            raise
+        return Rehearsed(results=transaction.results, effects=transaction.effects, over=failed.detail)
+
+
+@dataclass(kw_only=True)
+class _Transaction:
+    """One transaction of a batch, from before its BEGIN to its end."""
+
+    conn: Connection[Any]
+    attempt: Attempt
+    plan: Plan
+    rehearsal: bool = False
+    trace: Trace = field(default_factory=Trace)
+    results: dict[int, dict[str, Any]] = field(default_factory=dict)
+    undone: list[blame.Failed] = field(default_factory=list)  # of a partial batch: the calls that failed
+    sentences: dict[int, str] = field(default_factory=dict)
+    effects: Effects | None = None
+    pipeline: Pipeline = field(init=False)
+    lookups: tuple[Cursor[Any], Cursor[Any]] = field(init=False)
+
+    def run(self, end: Any) -> Any:
+        """Run the calls and end as `end` does; whatever is raised, the connection is idle afterwards."""
+        with self._traced():
+            try:
+                with self.conn.pipeline() as self.pipeline:
+                    return self._guarded(end)
+            except (_AnsweredBefore, Drifted, blame.Failed) as found:
+                self.conn.execute("ROLLBACK")
+                if isinstance(found, _AnsweredBefore):
+                    return found.known
+                raise
+            except Exception as error:
+                calls = self.plan.calls
+                raise blame.failure(self.conn, self.attempt, trace=self.trace, calls=calls, error=error) from error
+
+    @contextlib.contextmanager
+    def _traced(self) -> Iterator[None]:
+        usual = self.conn.cursor_factory
+        self.conn.cursor_factory = CursorFactory(self.trace)  # type: ignore[assignment]  # called like a class
+        self.conn.add_notice_handler(self.trace.heard)
         try:
-            with conn.pipeline() as pipeline:
-                return _attempt(conn, pipeline, attempt, calls=calls, day=day, trace=trace)
-        except _AnsweredBefore as found:
-            conn.execute("ROLLBACK")
-            return found.known
+            yield
+        finally:
+            self.conn.remove_notice_handler(self.trace.heard)
+            self.conn.cursor_factory = usual
+
+    def _guarded(self, end: Any) -> Any:
+        try:
+            self._apply()
+            return end(self)
+        except Exception:
+            # Read every answer that is still under way: an earlier statement's error is the cause and wins.
+            with contextlib.suppress(psycopg.Error):  # the trace has kept the first one
+                self.pipeline.sync()
+            raise
+
+    # -- its two ends --------------------------------------------------------------------------
+
+    def commit(self) -> Applied:
+        """Make it last."""
+        self._reach("batch.commit")
+        commit = self.conn.execute("COMMIT")
+        self.pipeline.sync()
+        if commit.statusmessage != "COMMIT":
+            raise blame.Swallowed("COMMIT answered ROLLBACK")
+        self._reach("batch.committed")
+        return Applied(results=self.results, told=self._told(), queued=bool((self.queued.fetchone() or [False])[0]))
+
+    def roll_back(self) -> Rehearsed:
+        """Leave nothing of it."""
+        self.pipeline.sync()
+        faults.reach("preview.tried", thread=self.attempt.thread)
+        self.conn.execute("ROLLBACK")
+        self.pipeline.sync()
+        assert self.effects is not None
+        return Rehearsed(results=self.results, effects=self.effects)
+
+    # -- everything before its end -------------------------------------------------------------
+
+    def _apply(self) -> None:
+        began = monotonic()
+        self._begin()
+        run_call = self._tolerantly if self.plan.partial and not self.rehearsal else self._call
+        for number, call in enumerate(self.plan.calls):
+            run_call(call, first=number == 0)
+        if self.undone and not self.results:
+            raise blame.all_failed(self.undone, self.sentences)
+        self.trace.enter(Phase.COMMIT)
+        self._look_at_effects()
+        self.queued = self.conn.execute(QUEUED, (self.attempt.thread, self.attempt.ai_message_id))
+        attempts.close_committed(
+            self.conn,
+            self.attempt,
+            duration_ms=int((monotonic() - began) * 1000),
+            told=[answer.row() for answer in self._told()] or None,
+            failure=self.undone[0].failure if self.undone else None,
+        )
+        self._add_to_windows()
+
+    def _begin(self) -> None:
+        lock_timeout = PREVIEW_LOCK_TIMEOUT if self.rehearsal else preamble.LOCK_TIMEOUT
+        if not self.rehearsal:
+            attempts.begin(self.conn, self.attempt)
+        self._reach("batch.begin")
+        preamble.begin(self.conn, self.attempt, isolation=self.plan.isolation, lock_timeout=lock_timeout)
+        self.lookups = executions.look_up(self.conn, self.attempt), aborts.look_up(self.conn, self.attempt)
+
+    def _look_at_effects(self) -> None:
+        """Read what was done where somebody has to see it; whoever approved something else is asked again."""
+        pinned = self.plan.permission.digest if self.plan.permission else None
+        if not self.rehearsal and pinned is None:
+            return
+        self.effects = effects.read(self.conn, self.attempt)
+        if not self.rehearsal and self.effects.digest != pinned:
+            raise Drifted(self.effects)
+
+    def _add_to_windows(self) -> None:
+        windows.add(
+            self.conn,
+            self.attempt,
+            calls=[call for call in self.plan.calls if call.index in self.results],
+            day=self.plan.day,
+            limits=self.plan.limits,
+            waived=self.plan.permission.waived if self.plan.permission else (),
+        )
+
+    def _told(self) -> list[Answer]:
+        return answers.particular(self.results, failed=self.sentences, permission=self.plan.permission)
+
+    # -- one call ------------------------------------------------------------------------------
+
+    def _call(self, call: ValidCall, *, first: bool) -> None:
+        """Run one call under its savepoint and record it; the first also reads the look-ups, which win over its outcome."""
+        self.trace.enter(Phase.CALL, call.index)
+        self.conn.execute(blame.savepoint("SAVEPOINT", call.index))
+        self.conn.execute("SELECT set_config('backstop.call', %s, true)", (str(call.index),))
+        self._reach("batch.savepoint")
+        self.trace.enter(Phase.CALL, call.index)  # the tool's own statements count from 1
+        self.trace.guarded = True
+        try:
+            result = call.tool.run(self.conn, call.arguments, self._cause(call))
+        finally:
+            self.trace.guarded = False
+            if first:
+                self._stop_if_known()
+        if self.trace.failed:
+            raise blame.Swallowed(f"{call.tool.name} went on after a database error")
+        self._reach("batch.write")
+        self.conn.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what is checked late is checked while its call can be named
+        self.conn.execute("SET CONSTRAINTS ALL DEFERRED")
+        self._record(call, result)
+        self._reach("batch.release")
+        self.conn.execute(blame.savepoint("RELEASE SAVEPOINT", call.index))
+        self.results[call.index] = result
+
+    def _tolerantly(self, call: ValidCall, *, first: bool) -> None:
+        """Run one call whose failure undoes nothing but itself; what the model cannot correct still ends the batch."""
+        try:
+            self._call(call, first=first)
+            self.pipeline.sync()  # its errors must come before the next call begins
+        except _AnsweredBefore:
+            raise
         except Exception as error:
-            raise blame.failure(conn, attempt, trace=trace, calls=calls, error=error) from error
+            with contextlib.suppress(psycopg.Error):  # the trace has kept the first one
+                self.pipeline.sync()
+            failed = blame.of_call(self.trace, call=call, error=error)
+            if failed.kind is not Kind.MODEL:
+                raise
+            self._undo(call, failed)
 
+    def _undo(self, call: ValidCall, failed: blame.Failed) -> None:
+        self.results.pop(call.index, None)
+        self.trace.forgive()
+        self.conn.execute(blame.savepoint("ROLLBACK TO SAVEPOINT", call.index))
+        self.conn.execute(blame.savepoint("RELEASE SAVEPOINT", call.index))
+        self.pipeline.sync()
+        self.undone.append(failed)
+        self.sentences[call.index] = explanations.sentence(self.conn, failed, call=call)
+        self.trace.forgive()  # of what the explanation asked, which has a savepoint of its own
 
-@contextlib.contextmanager
-def _traced(conn: Connection[Any], trace: Trace) -> Iterator[None]:
-    usual = conn.cursor_factory
-    conn.cursor_factory = CursorFactory(trace)  # type: ignore[assignment]  # called like a class, reports to the trace
-    conn.add_notice_handler(trace.heard)
-    try:
-        yield
-    finally:
-        conn.remove_notice_handler(trace.heard)
-        conn.cursor_factory = usual
+    def _record(self, call: ValidCall, result: Mapping[str, Any]) -> None:
+        executions.record(
+            self.conn,
+            self.attempt,
+            call_index=call.index,
+            tool_call_id=call.id,
+            tool=call.tool.name,
+            fingerprint=call.fingerprint,
+            arguments=call.plain,
+            result=dict(result),
+        )
 
+    def _cause(self, call: ValidCall) -> Cause:
+        a = self.attempt
+        return Cause(thread=a.thread, ai_message_id=a.ai_message_id, call_index=call.index, subject=a.subject)
 
-def _attempt(
-    conn: Connection[Any], pipeline: Pipeline, attempt: Attempt, *, calls: Sequence[ValidCall], day: date, trace: Trace
-) -> Applied:
-    try:
-        return _apply(conn, pipeline, attempt, calls=calls, day=day, trace=trace)
-    except Exception:
-        # Read every answer that is still under way: an earlier statement's error is the cause and wins.
-        with contextlib.suppress(psycopg.Error):  # the trace has kept the first one
-            pipeline.sync()
-        raise
+    def _stop_if_known(self) -> None:
+        try:
+            stored, told = executions.read(self.lookups[0]), aborts.read(self.lookups[1])
+        except psycopg.Error:
+            return  # the beginning itself failed (a lost lease, a timeout); the trace has kept that error
+        if stored or (told is not None and not self.rehearsal):
+            raise _AnsweredBefore(Known(stored=stored, told=stored[0].told if stored else told))
 
+    def _reach(self, point: str) -> None:
+        """Come by a fault point of a batch that is to last, with everything that was sent at the server."""
 
-def _apply(
-    conn: Connection[Any], pipeline: Pipeline, attempt: Attempt, *, calls: Sequence[ValidCall], day: date, trace: Trace
-) -> Applied:
-    began = monotonic()
-    attempts.begin(conn, attempt)
-    _reach("batch.begin", conn, attempt)
-    preamble.begin(conn, attempt, isolation=_isolation(calls))
-    lookups = executions.look_up(conn, attempt), aborts.look_up(conn, attempt)
-    results = {call.index: _call(conn, attempt, call=call, trace=trace, lookups=lookups) for call in calls}
-    trace.enter(Phase.COMMIT)
-    windows.add(conn, attempt, totals=windows.sums(calls), day=day)
-    queued = conn.execute(QUEUED, (attempt.thread, attempt.ai_message_id))
-    attempts.close_committed(conn, attempt, duration_ms=int((monotonic() - began) * 1000))
-    _reach("batch.commit", conn, attempt)
-    commit = conn.execute("COMMIT")
-    pipeline.sync()
-    if commit.statusmessage != "COMMIT":
-        raise blame.Swallowed("COMMIT answered ROLLBACK")
-    _reach("batch.committed", conn, attempt)
-    return Applied(results=results, queued=bool((queued.fetchone() or [False])[0]))
+        def arrive() -> None:
+            with self.conn.pipeline():  # a pipeline in a pipeline ends with a synchronisation
+                pass
 
-
-def _isolation(calls: Sequence[ValidCall]) -> str:
-    return "serializable" if any(call.tool.isolation == "serializable" for call in calls) else "read committed"
-
-
-def _call(
-    conn: Connection[Any],
-    attempt: Attempt,
-    *,
-    call: ValidCall,
-    trace: Trace,
-    lookups: tuple[Cursor[Any], Cursor[Any]],
-) -> dict[str, Any]:
-    """Run one call under its savepoint and record it; the first also reads the look-ups, which win over its outcome."""
-    trace.enter(Phase.CALL, call.index)
-    conn.execute(blame.savepoint("SAVEPOINT", call.index))
-    conn.execute("SELECT set_config('backstop.call', %s, true)", (str(call.index),))
-    _reach("batch.savepoint", conn, attempt)
-    trace.enter(Phase.CALL, call.index)  # the tool's own statements count from 1
-    trace.guarded = True
-    try:
-        result = call.tool.run(conn, call.arguments, _cause(attempt, call))
-    finally:
-        trace.guarded = False
-        if call.index == 0:
-            _stop_if_known(lookups)
-    if trace.failed:
-        raise blame.Swallowed(f"{call.tool.name} went on after a database error")
-    _reach("batch.write", conn, attempt)
-    conn.execute("SET CONSTRAINTS ALL IMMEDIATE")  # what is checked late is checked while its call can be named
-    conn.execute("SET CONSTRAINTS ALL DEFERRED")
-    executions.record(
-        conn,
-        attempt,
-        call_index=call.index,
-        tool_call_id=call.id,
-        tool=call.tool.name,
-        fingerprint=call.fingerprint,
-        arguments=call.plain,
-        result=result,
-    )
-    _reach("batch.release", conn, attempt)
-    conn.execute(blame.savepoint("RELEASE SAVEPOINT", call.index))
-    return result
-
-
-def _reach(point: str, conn: Connection[Any], attempt: Attempt) -> None:
-    """Come by a fault point, with everything that was sent at the server."""
-
-    def arrive() -> None:
-        with conn.pipeline():  # a pipeline in a pipeline ends with a synchronisation
-            pass
-
-    faults.reach(point, thread=attempt.thread, first=arrive)
-
-
-def _cause(attempt: Attempt, call: ValidCall) -> Cause:
-    return Cause(thread=attempt.thread, ai_message_id=attempt.ai_message_id, call_index=call.index, subject=attempt.subject)
-
-
-def _stop_if_known(lookups: tuple[Cursor[Any], Cursor[Any]]) -> None:
-    try:
-        known = Known(stored=executions.read(lookups[0]), told=aborts.read(lookups[1]))
-    except psycopg.Error:
-        return  # the beginning itself failed (a lost lease, a timeout); the trace has kept that error
-    if known.stored or known.told is not None:
-        raise _AnsweredBefore(known)
+        if not self.rehearsal:
+            faults.reach(point, thread=self.attempt.thread, first=arrive)

@@ -13,6 +13,7 @@ class Kind(StrEnum):
 
     MODEL = "model"  # a reason it can correct
     INFRASTRUCTURE = "infrastructure"  # try again, unchanged
+    LIMIT = "limit"  # a cumulative limit would be exceeded: ask a person
     LOST_LEASE = "lost_lease"  # another worker owns the thread: stop
     BUG = "bug"  # nothing expected: roll back, record, ask a person
 
@@ -34,6 +35,7 @@ class Bug(Exception):
 
 
 LEASE_LOST = "BS001"
+LIMIT_EXCEEDED = "BS002"
 # A tool's statement hit a constraint, a wrong value, a rule of a trigger, or another customer's row.
 OF_A_CALL = frozenset({"22", "23"})
 RULES = frozenset({"42501", "P0001"})
@@ -59,6 +61,8 @@ def _of_database(*, phase: Phase, error: psycopg.Error) -> Kind:
     state = error.sqlstate or ""
     if state == LEASE_LOST:
         return Kind.LOST_LEASE
+    if state == LIMIT_EXCEEDED:
+        return Kind.LIMIT if phase is Phase.COMMIT else Kind.BUG
     if not state:
         return _without_state(error)
     if state in BUSY:

@@ -11,25 +11,27 @@ from ledger.attempts import Attempt
 
 TIMEOUTS = {
     "statement_timeout": "5s",
-    "lock_timeout": "2s",
     "idle_in_transaction_session_timeout": "5s",
 }
+LOCK_TIMEOUT = "2s"
 TRANSACTION_TIMEOUT = "10s"  # a setting of PostgreSQL 17 and newer
 
 
-def begin(conn: Connection[Any], attempt: Attempt, *, isolation: str = "read committed") -> None:
+def begin(
+    conn: Connection[Any], attempt: Attempt, *, isolation: str = "read committed", lock_timeout: str = LOCK_TIMEOUT
+) -> None:
     """Send the beginning of a fenced transaction; nothing is fetched, so that a pipeline need not wait.
 
     The timeouts come first: the lock itself must not wait for ever. Whatever is read afterwards is read with a
     snapshot taken under the lock. Raises (when its answer is read) SQLSTATE BS001 if the lease was lost.
     """
     conn.execute("BEGIN ISOLATION LEVEL SERIALIZABLE" if isolation == "serializable" else "BEGIN")
-    prepare(conn, attempt)
+    prepare(conn, attempt, lock_timeout=lock_timeout)
 
 
-def prepare(conn: Connection[Any], attempt: Attempt) -> None:
+def prepare(conn: Connection[Any], attempt: Attempt, *, lock_timeout: str = LOCK_TIMEOUT) -> None:
     """Do the same in a transaction that the caller has begun."""
-    names, values = zip(*_settings(conn, attempt).items(), strict=True)
+    names, values = zip(*(_settings(conn, attempt) | {"lock_timeout": lock_timeout}).items(), strict=True)
     conn.execute(f"SELECT {', '.join(['set_config(%s, %s, true)'] * len(names))}", _flat(names, values))
     conn.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s)", (lock_key(attempt.thread),))
     conn.execute("SELECT public.agent_fence(%s, %s)", (attempt.thread, attempt.fence))

@@ -13,9 +13,9 @@ from psycopg_pool import ConnectionPool
 from agent import preamble
 from agent.answers import Answer
 from agent.blame import Failed
-from agent.execution import Known
 from agent.failures import Kind
 from agent.gate import Verdict
+from agent.plans import Known
 from ledger import aborts, attempts, executions
 from ledger.attempts import Attempt, Failure
 
@@ -36,14 +36,32 @@ class Record:
     attempt: Attempt
     began: float = field(default_factory=monotonic)
 
-    def hold(self, verdicts: Sequence[Verdict]) -> Known | None:
-        """Record that a person has to be asked first, unless the batch has an answer already: then return that."""
+    def hold(self, verdicts: Sequence[Verdict], *, failed: Failed | None = None) -> Known | None:
+        """Record that a person has to be asked first, unless the batch has an answer already: then return that.
+
+        One that `failed` because of a cumulative limit has begun, and so its attempt is there already.
+        """
         with self.pool.connection() as conn, conn.transaction():
             if known := self._begin(conn):
                 return known
-            attempts.insert(conn, self.attempt)
-            attempts.close(conn, self.attempt, outcome="held", problems=[v.row() for v in verdicts], duration_ms=self.ms)
+            if failed is None:
+                attempts.insert(conn, self.attempt)
+            self._close(conn, outcome="held", failed=failed, problems=[v.row() for v in verdicts])
         self.log("agent.attempt.closed", outcome="held", rule=verdicts[0].rule)
+        return None
+
+    def drift(self, *, would: Sequence[Row] | None, failed: Failed | None = None) -> Known | None:
+        """Record that what would happen now is not what a person approved, unless the batch has an answer already.
+
+        `would` are the changes that it would make; one that would not come to its end `failed`.
+        """
+        with self.pool.connection() as conn, conn.transaction():
+            if known := self._begin(conn):
+                return known
+            undone = None if would is None else list(would)
+            failure = failed.failure if failed else None
+            attempts.close(conn, self.attempt, outcome="drifted", failure=failure, undone=undone, duration_ms=self.ms)
+        self.log("agent.attempt.closed", outcome="drifted", sqlstate=failure.sqlstate if failure else None)
         return None
 
     def answer(
@@ -72,9 +90,9 @@ class Record:
         self.log("agent.attempt.closed", outcome=outcome, sqlstate=failure.sqlstate, failed_call=failure.call)
         return given
 
-    def leave_untold(self, failed: Failed) -> None:
+    def leave_untold(self, failed: Failed, *, kind: Kind) -> None:
         """Record an outcome that nobody is told of; when even that fails the attempt stays open and is found as such."""
-        outcome = UNTOLD.get(failed.kind, "bug")
+        outcome = UNTOLD.get(kind, "bug")
         self.log("agent.attempt.closed", outcome=outcome, sqlstate=failed.failure.sqlstate, detail=failed.failure.detail)
         try:
             with self.pool.connection(timeout=2) as conn, conn.transaction():
@@ -103,7 +121,7 @@ class Record:
         """Begin fenced and under the thread's lock, and return what the batch was answered before, if it was."""
         preamble.prepare(conn, self.attempt)
         stored = executions.read(executions.look_up(conn, self.attempt))
-        told = aborts.read(aborts.look_up(conn, self.attempt))
+        told = stored[0].told if stored else aborts.read(aborts.look_up(conn, self.attempt))
         return Known(stored=stored, told=told) if stored or told is not None else None
 
     def _close(self, conn: Connection[Any], *, outcome: str, failed: Failed | None, **details: Any) -> None:

@@ -66,6 +66,10 @@ class Trace:
         if self.failed is None:
             self.failed, self.error = statement, error
 
+    def forgive(self) -> None:
+        """Forget the refused statement: whatever it had changed is undone, and the batch goes on."""
+        self.failed, self.error = None, None
+
 
 def _text(query: Query) -> str:
     if isinstance(query, bytes):

@@ -21,9 +21,10 @@ class Attempt:
     subject: int
     on_behalf_of: int
     fence: int
-    calls: list[Row]  # [{"index", "id", "tool", "arguments"}], as the model sent them
+    calls: list[Row]  # [{"index", "id", "tool", "arguments"}], as they are to run; "dropped": true for one that is not to
     model: str
     prompt_version: str
+    performed_by: int | None = None  # a person who took the batch over
     id: UUID = field(default_factory=uuid7)
 
 
@@ -42,15 +43,15 @@ class Failure:
 
 OPEN = """
 INSERT INTO public.ledger_attempt
-    (id, thread, ai_message_id, generation, subject, on_behalf_of, fence, calls, model, prompt_version)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+    (id, thread, ai_message_id, generation, subject, on_behalf_of, performed_by, fence, calls, model, prompt_version)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 CLOSE = """
 INSERT INTO public.ledger_attempt_outcome
     (attempt_id, thread, ai_message_id, generation, outcome, calls, failed_call, failed_statement, statement_number,
-     sqlstate, constraint_name, table_name, detail, problems, undone, told, duration_ms)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+     sqlstate, constraint_name, table_name, detail, problems, undone, told, duration_ms, partial)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (attempt_id) DO NOTHING
 """
 
@@ -75,6 +76,7 @@ def insert(conn: Connection[Any], attempt: Attempt) -> None:
             a.generation,
             a.subject,
             a.on_behalf_of,
+            a.performed_by,
             a.fence,
             Jsonb(a.calls),
             a.model,
@@ -83,10 +85,28 @@ def insert(conn: Connection[Any], attempt: Attempt) -> None:
     )
 
 
-def close_committed(conn: Connection[Any], attempt: Attempt, *, duration_ms: int) -> None:
-    """Record inside the batch's transaction that it commits: the outcome exists if and only if the effects do."""
-    a = attempt
-    conn.execute(CLOSE, (a.id, a.thread, a.ai_message_id, a.generation, "committed", *[None] * 11, duration_ms))
+def close_committed(
+    conn: Connection[Any],
+    attempt: Attempt,
+    *,
+    duration_ms: int,
+    told: list[Row] | None = None,
+    failure: Failure | None = None,
+) -> None:
+    """Record inside the batch's transaction that it commits: the outcome exists if and only if the effects do.
+
+    `told` are the answers that are not simply a call's result; a batch that commits without some of its calls names the
+    first `failure` among them.
+    """
+    a, f = attempt, failure or Failure()
+    conn.execute(
+        CLOSE,
+        (
+            *(a.id, a.thread, a.ai_message_id, a.generation, "committed", None),
+            *(f.call, f.statement, f.statement_number, f.sqlstate, f.constraint, f.table, f.detail),
+            *(None, None, _json(told), duration_ms, failure is not None),
+        ),
+    )
 
 
 def close(
@@ -107,7 +127,7 @@ def close(
         (
             *(a.id, a.thread, a.ai_message_id, a.generation, outcome, Jsonb(a.calls)),
             *(f.call, f.statement, f.statement_number, f.sqlstate, f.constraint, f.table, f.detail),
-            *(_json(problems), _json(undone), _json(told), duration_ms),
+            *(_json(problems), _json(undone), _json(told), duration_ms, False),
         ),
     )
 

@@ -9,15 +9,16 @@ from psycopg.types.json import Jsonb
 from ledger.attempts import Attempt
 
 LOOK_UP = """
-SELECT call_index, fingerprint, result, tool, tool_call_id FROM public.ledger_execution
-WHERE thread = %s AND ai_message_id = %s ORDER BY call_index
+SELECT e.call_index, e.fingerprint, e.result, e.tool, e.tool_call_id, o.told FROM public.ledger_execution e
+LEFT JOIN public.ledger_attempt_outcome o ON o.attempt_id = e.attempt_id
+WHERE e.thread = %s AND e.ai_message_id = %s ORDER BY e.call_index
 """
 
 RECORD = """
 INSERT INTO public.ledger_execution
     (thread, ai_message_id, call_index, generation, tool_call_id, tool, fingerprint, arguments, result,
-     attempt_id, subject, on_behalf_of, model, prompt_version)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+     attempt_id, subject, on_behalf_of, performed_by, model, prompt_version)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 
@@ -30,6 +31,7 @@ class Stored:
     result: dict[str, Any]
     tool: str
     tool_call_id: str
+    told: list[dict[str, Any]] | None = None  # of its batch: the answers that are not simply a call's result
 
 
 class KeyConflict(Exception):
@@ -43,8 +45,9 @@ def look_up(conn: Connection[Any], attempt: Attempt) -> Cursor[Any]:
 
 def read(cursor: Cursor[Any]) -> list[Stored]:
     """Return what `look_up` asked for."""
-    rows = cursor.fetchall()
-    return [Stored(call_index=i, fingerprint=bytes(f), result=r, tool=t, tool_call_id=c) for i, f, r, t, c in rows]
+    names = ("call_index", "fingerprint", "result", "tool", "tool_call_id", "told")
+    rows = (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+    return [Stored(**row | {"fingerprint": bytes(row["fingerprint"])}) for row in rows]
 
 
 def record(
@@ -64,6 +67,7 @@ def record(
         RECORD,
         (
             *(a.thread, a.ai_message_id, call_index, a.generation, tool_call_id, tool),
-            *(fingerprint, Jsonb(arguments), Jsonb(result), a.id, a.subject, a.on_behalf_of, a.model, a.prompt_version),
+            *(fingerprint, Jsonb(arguments), Jsonb(result), a.id, a.subject, a.on_behalf_of),
+            *(a.performed_by, a.model, a.prompt_version),
         ),
     )

@@ -6,6 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from agent.approvals import Permission
 from agent.batch import BatchResult, run_batch
 from agent.failures import Bug, Infrastructure
 from agent.leases import LeaseLost
@@ -200,15 +201,8 @@ def test_it_does_not_reach_another_customers_rows(desk: Desk) -> None:
 # -- the gate --------------------------------------------------------------------------------------
 
 
-def set_policy(desk: Desk, rule: str, tool: str, value: int | None) -> None:
-    desk.owner.execute(
-        "INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by) VALUES (%s, %s, '', %s, 'test', 1)",
-        (rule, tool, value),
-    )
-
-
 def test_it_holds_above_the_limit_and_runs_what_was_approved(desk: Desk) -> None:
-    set_policy(desk, "per_call", "ApplyCredit", 500)
+    desk.set_policy("per_call", 500, tool="ApplyCredit")
     batch = desk.batch(credit(1000))
     held = run_batch(desk.pool, batch=batch)
     assert (held.kind, held.answers) == ("held", [])
@@ -216,9 +210,10 @@ def test_it_holds_above_the_limit_and_runs_what_was_approved(desk: Desk) -> None
     assert (verdict.rule, verdict.measured, verdict.allowed) == ("per_call", 1000, 500)
     assert untouched(desk)
     waived = ({"call_index": 0, "rule": "per_call", "measured": 1000},)
-    approved = desk.batch(calls=batch.calls, ai_message_id=batch.ai_message_id, waived=waived)
+    permission = Permission(decision=1, escalation=1, waived=waived)
+    approved = desk.batch(calls=batch.calls, ai_message_id=batch.ai_message_id, permission=permission)
     assert run_batch(desk.pool, batch=approved).kind == "applied"
-    more = desk.batch(credit(1001), waived=waived)
+    more = desk.batch(credit(1001), permission=permission)
     assert run_batch(desk.pool, batch=more).kind == "held"
 
 
@@ -232,13 +227,13 @@ def test_it_answers_a_rejected_batch_with_the_reason(desk: Desk) -> None:
 
 
 def test_it_changes_nothing_while_an_administrator_paused_changes(desk: Desk) -> None:
-    set_policy(desk, "kill_switch", "", 1)
+    desk.set_policy("kill_switch", 1)
     result = run_batch(desk.pool, batch=desk.batch(credit(1000)))
     assert result.kind == "refused"
     assert "paused" in result.answers[0].text
     assert untouched(desk)
     assert run_batch(desk.pool, batch=desk.batch(("LookUpCustomer", {}))).kind == "applied"
-    set_policy(desk, "kill_switch", "", 0)
+    desk.set_policy("kill_switch", 0)
     assert run_batch(desk.pool, batch=desk.batch(credit(1000))).kind == "applied"
 
 
