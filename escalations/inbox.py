@@ -1,90 +1,40 @@
-"""The inbox: views, filters, and each escalation as a line. The number of queries does not depend on the number of lines."""
+"""The inbox: each escalation as a line, by urgency, and who is next. The number of queries does not depend on that of lines."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django import forms
-from django.db.models import Count, Q, TextField
-from django.db.models.functions import Cast
+from django.db.models import Count, Min, Q
+from django.utils import timezone
 
-from escalations import questions
-from escalations.models import Escalation
+from escalations import inbox_filters, presence, questions, standings
+from escalations.inbox_filters import NAMES, NEWEST, UNDECIDED, URGENT, WAITING_VIEWS, InboxFilters
+from escalations.models import Escalation, Presence
 from ledger import keysets, marks, people
-from ledger.filters import numbered
 from ledger.marks import Mark
 
+__all__ = ["NAMES", "NEWEST", "UNDECIDED", "URGENT", "InboxFilters"]
 SOON = timedelta(minutes=15)
+ENDING = timedelta(hours=1)  # from when on a line says that it is about to expire
+
 SIZE = 25
-UNDECIDED = Q(state__in=["open", "claimed"])
-URGENT = keysets.Order(keys=("due_at", "id"), descending=False)
-NEWEST = keysets.Order(keys=("id",))
-NAMES = {
-    "open": "Open",
-    "mine": "Mine",
-    "unclaimed": "Unclaimed",
-    "waiting": "Not run yet",
-    "done": "Done",
-    "expired": "Expired",
-}
 GROUPS = {"late": "Past target", "soon": "Due within 15 minutes", "": "On time"}
-
-
-class InboxFilters(forms.Form):
-    """What the inbox is narrowed by."""
-
-    view = forms.ChoiceField(required=False, choices=list(NAMES.items()))
-    kind = forms.ChoiceField(required=False, choices=[("", "any"), *((k, mark.word) for k, mark in questions.KINDS.items())])
-    q = forms.CharField(required=False, max_length=200)
-
-    @property
-    def shown(self) -> str:
-        """Return the view that is open."""
-        name: str = self.cleaned_data.get("view") or "open"
-        return name
-
-    def rows(self, *, user: int, now: datetime) -> Any:
-        """Return the escalations that match; none while a filter makes no sense."""
-        if not self.is_valid():
-            return Escalation.objects.none()
-        found = Escalation.objects.filter(views(user=user, now=now)[self.shown])
-        if kind := self.cleaned_data["kind"]:
-            found = found.filter(kind=kind)
-        return with_words(found, self.cleaned_data["q"])
-
-
-def views(*, user: int, now: datetime) -> dict[str, Q]:
-    """Return the condition of each view. A claim that ran out holds nobody off."""
-    held = Q(state="claimed", claimed_until__gt=now)
-    return {
-        "open": UNDECIDED,
-        "mine": held & Q(claimed_by=user),
-        "unclaimed": UNDECIDED & ~held,
-        "waiting": Q(state="decided"),
-        "done": Q(state__in=["resumed", "done"]),
-        "expired": Q(state="expired"),
-    }
-
-
-def with_words(rows: Any, text: str) -> Any:
-    """Return the rows about a customer, from a person, or with words, that the text names; "E-12" is exactly one."""
-    if not text:
-        return rows
-    if text.upper().startswith("E-") and (number := numbered(text, "E-")) is not None:
-        return rows.filter(id=number)
-    return rows.alias(words=Cast("payload", TextField())).filter(
-        Q(subject__in=people.subjects_like(text)) | Q(requested_by__in=people.ids_like(text)) | Q(words__icontains=text)
-    )
-
-
-def tabs(*, user: int, now: datetime) -> dict[str, int]:
-    """Return how many there are in each view that can be counted cheaply: whatever is not finished."""
-    wanted = {
-        name: where for name, where in views(user=user, now=now).items() if name in ("open", "mine", "unclaimed", "waiting")
-    }
-    unfinished = Escalation.objects.filter(state__in=["open", "claimed", "decided"])
-    found: dict[str, int] = unfinished.aggregate(**{name: Count("id", filter=where) for name, where in wanted.items()})
-    return found
+HELD_BY = {
+    "per_call": "call limit",
+    "second_reviewer": "second review",
+    "customer_day": "customer’s day",
+    "staff_day": "staff’s day",
+    "conversation": "conversation limit",
+    "same_effect": "same effect",
+    "first_use": "first use",
+    "currency": "currency",
+    "destination": "destination",
+    "rejected_before": "rejected before",
+    "kill_switch": "paused",
+}
+SERIES = re.compile(r"(\d+) attempts failed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,21 +53,85 @@ class Line:
     holder: str
     mine: bool
     progress: Mark
+    expires: str  # when the system decides, once that is near
+    snoozed: str
+    signed: str  # "1 of 2": who signed is in `signers`
+    signers: str
+    lookers: str
 
 
-def lines(rows: list[Escalation], *, user: int, now: datetime) -> list[Line]:
-    """Return the rows as lines, names looked up for all of them at once."""
-    names = people.names([*(row.requested_by for row in rows), *(row.claimed_by for row in rows)])
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Lines under one heading; `count` is of the whole list, not of the page. Decided ones have no heading."""
+
+    word: str
+    urgency: str
+    count: int
+    lines: list[Line]
+
+
+def tabs(*, user: int, now: datetime) -> dict[str, Any]:
+    """Return how many there are in each view that is counted cheaply, whatever is not finished; and `oldest` unclaimed."""
+    known = inbox_filters.views(user=user, now=now)
+    wanted: dict[str, Any] = {name: Count("id", filter=known[name]) for name in (*WAITING_VIEWS, "snoozed", "waiting")}
+    unfinished = Escalation.objects.filter(state__in=["open", "claimed", "decided"])
+    return unfinished.aggregate(**wanted, oldest=Min("opened_at", filter=known["unclaimed"]))
+
+
+def totals(rows: Any, *, now: datetime) -> dict[str, int]:
+    """Return how many of the rows are late, soon and on time, by the names of `GROUPS`, and `all` of them."""
+    late, soon = Q(due_at__lte=now), Q(due_at__gt=now, due_at__lte=now + SOON)
+    found: dict[str, int] = rows.aggregate(late=Count("id", filter=late), soon=Count("id", filter=soon), all=Count("id"))
+    return found | {"": found["all"] - found["late"] - found["soon"]}
+
+
+def groups(lines: Sequence[Line], *, view: str, counts: Mapping[str, int]) -> list[Group]:
+    """Return undecided lines by urgency, others as one group without a heading."""
+    if view not in WAITING_VIEWS:
+        return [Group(word="", urgency="", count=len(lines), lines=list(lines))] if lines else []
+    parts = ((name, word, [line for line in lines if line.urgency == name]) for name, word in GROUPS.items())
+    return [Group(word=word, urgency=name, count=counts[name], lines=found) for name, word, found in parts if found]
+
+
+def lines(rows: Sequence[Escalation], *, user: int, now: datetime) -> list[Line]:
+    """Return the rows as lines; names, proposals and onlookers are looked up for all of them at once."""
+    proposals = standings.newest([row.id for row in rows if row.state in ("open", "claimed")])
+    lookers = _lookers(rows, user=user, now=now)
+    names = people.names(
+        [
+            *(person for row in rows for person in (row.requested_by, row.claimed_by, row.snoozed_by)),
+            *(person for found in lookers.values() for person in found),
+            *(signer for proposal in proposals.values() for signer in proposal.signers),
+        ]
+    )
     customers = people.subject_names(row.subject for row in rows)
-    return [_line(row, user=user, now=now, names=names, customers=customers) for row in rows]
+    known = _Known(user=user, now=now, names=names, customers=customers, proposals=proposals, lookers=lookers)
+    return [_line(row, known) for row in rows]
 
 
-def _line(row: Escalation, *, user: int, now: datetime, names: dict[int, str], customers: dict[int, str]) -> Line:
-    about = [customers.get(row.subject), names.get(row.requested_by), questions.detail(row)]
-    holder = row.claimed_by if row.state == "claimed" and row.claimed_until > now else None
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What was looked up for all lines."""
+
+    user: int
+    now: datetime
+    names: Mapping[int, str]
+    customers: Mapping[int, str]
+    proposals: Mapping[int, standings.Standing]
+    lookers: Mapping[int, Sequence[int]]
+
+    def name(self, person: int | None) -> str:
+        return "You" if person == self.user else self.names.get(person or 0, "")
+
+
+def _line(row: Escalation, known: _Known) -> Line:
+    now, proposal = known.now, known.proposals.get(row.id)
+    about = [known.customers.get(row.subject or 0), known.names.get(row.requested_by or 0), questions.detail(row)]
+    holder = row.claimed_by if row.state == "claimed" and row.claimed_until and row.claimed_until > now else None
+    signed = bool(proposal and proposal.signers and (proposal.needs or 1) > 1)
     return Line(
         id=row.id,
-        mark=questions.KINDS[row.kind],
+        mark=mark(row),
         title=questions.title(row),
         small=" · ".join(part for part in about if part),
         amount=questions.amount(row),
@@ -125,10 +139,40 @@ def _line(row: Escalation, *, user: int, now: datetime, names: dict[int, str], c
         target=ago(row.due_at - row.opened_at) if row.due_at else "",
         urgency=urgency(row, now=now),
         spent=spent(row, now=now),
-        holder="You" if holder == user else names.get(holder, "") if holder else "",
-        mine=holder == user,
+        holder=known.name(holder),
+        mine=holder == known.user,
         progress=marks.PROGRESS[row.state],
+        expires=_clock(row.expires_at, now=now) if _ends_soon(row, now=now) else "",
+        snoozed=_clock(row.snoozed_until, now=now) if row.snoozed_until and row.snoozed_until > now else "",
+        signed=f"{len(proposal.signers)} of {proposal.needs}" if signed and proposal else "",
+        signers=", ".join(known.name(person) for person in proposal.signers) if signed and proposal else "",
+        lookers=", ".join(known.name(person) for person in known.lookers.get(row.id, ())),
     )
+
+
+def _lookers(rows: Sequence[Escalation], *, user: int, now: datetime) -> dict[int, list[int]]:
+    """Return who else has the page of each escalation open."""
+    found: dict[int, list[int]] = {}
+    open_now = Presence.objects.filter(escalation__in=[row.id for row in rows], seen_at__gt=now - presence.GONE)
+    for escalation, person in open_now.exclude(person=user).order_by("person").values_list("escalation", "person"):
+        found.setdefault(escalation, []).append(person)
+    return found
+
+
+def mark(row: Escalation) -> Mark:
+    """Return the mark of its kind with what tells it apart in a list: the rule that holds it, how often it was rolled back."""
+    kind = questions.KINDS[row.kind]
+    if row.kind == "approval":
+        rules = [verdict.get("rule") for verdict in row.payload.get("verdicts") or () if verdict.get("action") == "hold"]
+        word = HELD_BY.get(rules[0] or "") if rules else None
+        return (
+            Mark(state=kind.state, icon="users-round" if word == "second review" else kind.icon, word=f"{kind.word}: {word}")
+            if word
+            else kind
+        )
+    if row.kind == "rollbacks" and (times := SERIES.search(str(row.payload.get("reason")))):
+        return Mark(state=kind.state, icon=kind.icon, word=f"{kind.word} ×{times[1]}")
+    return kind
 
 
 def urgency(row: Escalation, *, now: datetime) -> str:
@@ -155,12 +199,42 @@ def ago(span: timedelta) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number)[:20] if not days else f"{days} d {hours} h"
 
 
-def neighbours(escalation: Escalation) -> tuple[int | None, int | None]:
-    """Return the undecided escalations before and after this one in the inbox."""
-    undecided = Escalation.objects.filter(UNDECIDED).exclude(id=escalation.id)
+def _ends_soon(row: Escalation, *, now: datetime) -> bool:
+    return row.expires_at is not None and row.state in ("open", "claimed") and row.expires_at - now <= ENDING
+
+
+def _clock(at: datetime | None, *, now: datetime) -> str:
+    """Return an instant as a time of day, with its day when that is another."""
+    if at is None:
+        return ""
+    local = timezone.localtime(at)
+    return (
+        local.strftime("%H:%M") if local.date() == timezone.localtime(now).date() else f"{local.day} {local.strftime('%b %H:%M')}"
+    )
+
+
+def neighbours(
+    escalation: Escalation, *, filters: InboxFilters | None = None, user: int = 0, now: datetime | None = None
+) -> tuple[int | None, int | None]:
+    """Return the undecided escalations before and after this one, in the inbox as the filters narrow it."""
+    found = filters.rows(user=user, now=now or timezone.now()) if filters else Escalation.objects.filter(UNDECIDED)
+    undecided = found.filter(UNDECIDED).exclude(id=escalation.id)
     if escalation.due_at is None:
         return None, None
-    page = keysets.cursor(escalation, URGENT)
-    before = keysets.page(undecided, order=URGENT, size=1, before=page).rows
-    after = keysets.page(undecided, order=URGENT, size=1, after=page).rows
+    place = keysets.cursor(escalation, URGENT)
+    before = keysets.page(undecided, order=URGENT, size=1, before=place).rows
+    after = keysets.page(undecided, order=URGENT, size=1, after=place).rows
     return (before[0].id if before else None), (after[0].id if after else None)
+
+
+def next_one(*, filters: InboxFilters, after: int | None, user: int, now: datetime) -> int | None:
+    """Return the undecided escalation that follows in the same view and filters, from the start again at its end.
+
+    One that somebody else holds is passed over, like one's own requests: nothing could be decided there.
+    """
+    rows = filters.rows(user=user, now=now).filter(UNDECIDED).exclude(id=after or 0)
+    free = rows.exclude(Q(state="claimed", claimed_until__gt=now) & ~Q(claimed_by=user)).exclude(requested_by=user)
+    here = Escalation.objects.filter(id=after).first() if after else None
+    place = keysets.cursor(here, URGENT) if here and here.due_at else ""
+    found = keysets.page(free, order=URGENT, size=1, after=place).rows or keysets.page(free, order=URGENT, size=1).rows
+    return found[0].id if found else None

@@ -33,11 +33,20 @@ function typing(target) {
   return target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 }
 
-// A key for a button whose form still wants words leads to the words.
+// A key for a button whose form still wants words leads to the words; one for several things, or against somebody, leads to
+// the button itself first.
 function press(button) {
   const empty = button.type === "submit" && button.form?.querySelector("textarea:invalid, input:invalid");
   if (empty) empty.focus();
+  else if (button.hasAttribute("data-first-focus") && button !== document.activeElement) button.focus();
   else button.click();
+}
+
+// The button of a key: the line's that the keys are on, else the page's.
+function keyed(key) {
+  const wanted = `[data-key="${CSS.escape(key)}"]:not(:disabled)`;
+  const own = document.querySelector(`[data-row].cursor ${wanted}`);
+  return own ?? [...document.querySelectorAll(wanted)].find((button) => !button.closest("[data-row]"));
 }
 
 const keys = {
@@ -61,7 +70,7 @@ document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing(event.target) && event.key !== "Escape") return;
   if (event.key === "Escape" && document.querySelector("[popover]:popover-open")) return;
-  const button = document.querySelector(`[data-key="${CSS.escape(event.key)}"]:not(:disabled)`);
+  const button = keyed(event.key);
   if (button) press(button);
   else if (Object.hasOwn(keys, event.key)) keys[event.key]();
   else return;
