@@ -113,6 +113,8 @@ class _Run:
     def outcome(self) -> BatchResult:
         if self.batch.rejection is not None:
             return self._reject(self.batch.rejection)
+        if {call.index for call in self.batch.to_run} | self._dropped() != {call.index for call in self.batch.calls}:
+            raise Bug("what people made of the calls leaves one without an answer")
         if not self.batch.to_run:  # people have removed every call
             return self._answer_dropped()
         calls, problems = validation.check(self.batch.to_run, tools=self.tools, subject=self.batch.subject)
@@ -127,6 +129,9 @@ class _Run:
             return self._hold(verdicts)
         day, permission = timezone.localdate(), self.batch.permission
         return self._execute(Plan(calls=calls, day=day, limits=facts.windows, permission=permission))
+
+    def _dropped(self) -> set[int]:
+        return set(self.batch.permission.dropped) if self.batch.permission else set()
 
     # -- without effects -----------------------------------------------------------------------
 
