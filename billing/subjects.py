@@ -1,12 +1,13 @@
 """Customers as the subjects of conversations: found, named, told to the model, and shown beside the chat."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Case, Q, When
 from psycopg import Connection
 
-from billing import customer_panel
+from billing import customer_panel, review_panel
 from billing.models import CreditMemo, Customer, Invoice, Payment, Refund
 
 OWNED: dict[str, Any] = {"invoice": Invoice, "payment": Payment, "refund": Refund, "credit memo": CreditMemo}
@@ -62,6 +63,11 @@ def prompt_lines(conn: Connection[Any], subject_id: int) -> list[str]:
 def panel(subject_id: int) -> dict[str, Any]:
     """Return the context of `billing/customer_panel.html`: money, messages in flight, open invoices, payments."""
     return customer_panel.context(subject_id)
+
+
+def review(subject_id: int, *, calls: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Return the context of `billing/review_panel.html`: the money that these calls are about, and what they would make of it."""
+    return review_panel.context(subject_id, calls=calls, changes=changes)
 
 
 def _subject(customer: Customer) -> Subject:

@@ -6,16 +6,19 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from escalations import conversations, inbox, moments, permissions, policies, proposals, questions, results, turns, verdicts
-from escalations.models import Decision, Escalation
+from escalations import eyes, inbox, moments, permissions, policies, questions, results, similar
+from escalations.eyes import Eyes
+from escalations.histories import History
+from escalations.models import Act, Decision, Escalation
 from escalations.moments import Moment
-from ledger import evidence, links, marks, people, wiring
+from escalations.proposals import Proposal
+from ledger import marks, people, wiring
 from ledger.evidence import Evidence
 from ledger.marks import Mark
 from outbox.effects import Effect
-from outbox.models import Message
 
 FRESH = timedelta(seconds=5)
+PATIENCE = timedelta(seconds=10)  # after which a page no longer calls a missing preview normal
 
 
 class Case:
@@ -30,26 +33,17 @@ class Case:
         self.age = inbox.ago(now - escalation.opened_at)
         self.target = inbox.ago(escalation.due_at - escalation.opened_at) if escalation.due_at else ""
         self.urgency = inbox.urgency(escalation, now=now)
+        self.history = History(escalation)
 
-    @property
-    def decided_ago(self) -> str:
-        """Return how long ago the decision was taken."""
-        return inbox.ago(self.now - self.escalation.decided_at) if self.escalation.decided_at else ""
-
-    @cached_property
-    def decision(self) -> Decision | None:
-        """Return the one decision, if it was taken."""
-        try:
-            found: Decision = self.escalation.decision
-        except ObjectDoesNotExist:
-            return None
-        return found
+    # -- who -------------------------------------------------------------------------------------
 
     @cached_property
     def names(self) -> dict[int, str]:
         """Return the user names that the page mentions."""
-        decided_by = self.decision.decided_by if self.decision else None
-        return people.names([self.escalation.requested_by, self.escalation.claimed_by, decided_by])
+        row, decided_by = self.escalation, self.decision.decided_by if self.decision else None
+        written = [*(item.author for item in self.proposal.revisions), *(item.reviewer for item in self.proposal.signatures)]
+        named = [row.requested_by, row.claimed_by, row.snoozed_by, decided_by, *written, *moments.people_of(self.acts)]
+        return people.names(named)
 
     @property
     def requester(self) -> str:
@@ -64,122 +58,137 @@ class Case:
             return ""
         return "You" if row.claimed_by == self.user.id else self.names.get(row.claimed_by or 0, "Somebody")
 
+    @property
+    def held_by_another(self) -> bool:
+        """Return whether somebody else's claim keeps the reader from deciding."""
+        return self.holder not in ("", "You")
+
+    @property
+    def held_for(self) -> str:
+        """Return how long the claim still lasts."""
+        until = self.escalation.claimed_until
+        return inbox.ago(until - self.now) if until else ""
+
+    @property
+    def sleeps(self) -> bool:
+        """Return whether somebody put it off and the time is not over."""
+        until = self.escalation.snoozed_until
+        return bool(self.allowed and until and until > self.now)
+
     @cached_property
     def customer(self) -> str:
         """Return the subject's name."""
         return people.subject_names([self.escalation.subject]).get(self.escalation.subject or 0, "")
 
+    # -- what stands beside it ---------------------------------------------------------------------
+
     @cached_property
     def panel(self) -> dict[str, Any]:
-        """Return the context of the domain's own panel about the subject; empty without one."""
+        """Return the context of the domain's own panel about the subject and what would become of it; empty without one."""
         if self.escalation.subject is None or not self.customer:
             return {}
-        found: dict[str, Any] = wiring.plugged("BACKSTOP_SUBJECTS").panel(self.escalation.subject)
+        proof = self.proposal.proof if self.allowed else None
+        calls = self.proposal.revision.calls if self.proposal.revision else self.proposal.original
+        subjects = wiring.plugged("BACKSTOP_SUBJECTS")
+        found: dict[str, Any] = subjects.review(
+            self.escalation.subject, calls=calls, changes=proof.changes if proof and proof.clean else None
+        )
         return found
 
-    @property
-    def moment(self) -> datetime:
-        """Return the time at which what it is about was asked for: a message was queued long before it was refused."""
-        found: datetime = self.message.created_at if self.message else self.escalation.opened_at
-        return found
+    @cached_property
+    def precedents(self) -> list[similar.Precedent]:
+        """Return what was decided before about the like."""
+        return similar.to(self.escalation)
 
     @cached_property
-    def request(self) -> Any:
-        """Return the staff member's message that it came from, or None."""
-        row = self.escalation
-        return links.staff_message(row.thread, before=self.moment) if row.thread else None
+    def acts(self) -> list[Act]:
+        """Return what people did with it, besides deciding."""
+        return moments.acts_of(self.escalation)
 
     @property
-    def staff_message(self) -> str:
-        """Return what the staff member asked."""
-        return str(self.payload.get("staff_message") or (self.request.text if self.request else ""))
+    def timeline(self) -> list[Moment]:
+        """Return what happened so far, oldest first."""
+        tried = self.history.attempts
+        return moments.of(
+            self.escalation, attempts=tried, outcome=self.outcome, acts=self.acts, names=self.names, reader=self.user.id
+        )
+
+    # -- what is proposed, and who may sign it -------------------------------------------------------
 
     @cached_property
-    def conversation(self) -> int | None:
-        """Return the conversation's number."""
-        return conversations.number_of(self.escalation.thread) if self.escalation.thread else None
-
-    @cached_property
-    def entries(self) -> list[conversations.Entry]:
-        """Return the part of the conversation that it came from."""
-        row = self.escalation
-        return conversations.around(row.thread, at=self.moment) if row.thread else []
-
-    # -- what is proposed ------------------------------------------------------------------------
-
-    @cached_property
-    def proposal(self) -> proposals.Proposal:
-        """Return the calls that wait, and why the rules hold them."""
-        return proposals.of(self.escalation)
+    def proposal(self) -> Proposal:
+        """Return the calls that wait, why the rules hold them, and what their preview proved."""
+        return Proposal(self.escalation)
 
     @property
-    def verdicts(self) -> list[verdicts.Verdict]:
-        """Return why the rules hold it."""
-        return self.proposal.verdicts
+    def with_calls(self) -> bool:
+        """Return whether there are calls that a reviewer may change, drop or take over."""
+        return "edit" in self.allowed and bool(self.proposal.revisions)
 
     @property
-    def calls(self) -> list[proposals.ProposedCall]:
-        """Return what would run, exactly as it would be signed."""
-        return self.proposal.calls
+    def asks_to_sign(self) -> bool:
+        """Return whether the newest revision is there to be signed: the agent's own only when it was held."""
+        return "approve" in self.allowed and bool(self.proposal.revisions)
 
     @property
     def shows_calls(self) -> bool:
-        """Return whether the calls still wait; otherwise the attempts tell about them."""
-        return self.payload.get("phase") == "before_answers"
-
-    # -- what was tried --------------------------------------------------------------------------
-
-    @cached_property
-    def attempts(self) -> list[Evidence]:
-        """Return every attempt at the request before the decision: the one that queued the message first, then the newest."""
-        row = self.escalation
-        if row.thread is None:
-            return []
-        return turns.attempts(row.thread, at=self.moment, request=self.request, until=row.decided_at, about=self.message)
+        """Return whether the calls are what it is about; otherwise the attempts tell about them."""
+        return bool(self.proposal.calls) and (self.payload.get("phase") == "before_answers" or self.proposal.number > 0)
 
     @property
-    def cause(self) -> Evidence | None:
-        """Return the attempt that queued the message that this is about."""
-        return next((item for item in self.attempts if turns.is_cause(item, of=self.message)), None)
-
-    @cached_property
-    def compared(self) -> list[Evidence]:
-        """Return the attempts that failed, oldest first."""
-        failed = [item for item in self.attempts if item.result in ("rolled_back", "refused")]
-        return sorted(failed, key=lambda item: item.at)
+    def taken_over(self) -> bool:
+        """Return whether the newest revision is to be performed by its author, not by the agent."""
+        return bool(self.proposal.revision and self.proposal.revision.as_person)
 
     @property
-    def differing(self) -> list[tuple[str, list[tuple[str, bool]]]]:
-        """Return the arguments that differ between the attempts."""
-        return evidence.differing(self.compared)
+    def author(self) -> str:
+        """Return who changed the calls last: a name, "You", or nobody."""
+        user = self.proposal.revision.author if self.proposal.revision else None
+        return "" if user is None else "You" if user == self.user.id else self.names.get(user, "somebody").capitalize()
+
+    @cached_property
+    def eyes(self) -> Eyes:
+        """Return what four eyes say to the reader."""
+        reader = eyes.Reader(
+            id=self.user.id,
+            reviews=self.may_decide,
+            asked=self.may_decide and not permissions.user_can_approve(self.user, self.escalation),
+        )
+        return eyes.of(
+            reader=reader,
+            requester=self.requester,
+            revision=self.proposal.revision,
+            proof=self.proposal.proof,
+            signatures=self.proposal.signatures,
+            names=self.names,
+        )
 
     @property
-    def effects(self) -> list[Effect]:
-        """Return the same as a list, for the call that promised it."""
-        return [self.sent] if self.sent else []
+    def may_sign(self) -> bool:
+        """Return whether the reader may sign what is on the page."""
+        return self.asks_to_sign and self.proposal.signable and self.eyes.may_sign and not self.held_by_another
 
     @property
-    def message(self) -> Message | None:
-        """Return the outbox message that it is about."""
-        return self.sent.message if self.sent else None
+    def slow(self) -> bool:
+        """Return whether the preview takes longer than a reviewer should wait without a word."""
+        pending = self.proposal.pending
+        return bool(pending and self.now - pending.requested_at > PATIENCE)
+
+    # -- what was decided, and what came of it --------------------------------------------------------
 
     @cached_property
-    def sent(self) -> Effect | None:
-        """Return the external effect that it is about."""
-        message = Message.objects.filter(id=self.payload.get("message_id") or 0).first()
-        return Effect(message=message) if message else None
+    def decision(self) -> Decision | None:
+        """Return the one decision, if it was taken."""
+        try:
+            found: Decision = self.escalation.decision
+        except ObjectDoesNotExist:
+            return None
+        return found
 
-    # -- what came of it ---------------------------------------------------------------------------
-
-    @cached_property
-    def outcome(self) -> list[Evidence]:
-        """Return the attempts that the decision led to, newest first."""
-        return results.attempts(self.escalation)
-
-    @cached_property
-    def outcome_messages(self) -> list[Effect]:
-        """Return what those attempts sent."""
-        return results.effects(self.escalation, attempts=self.outcome)
+    @property
+    def decided_ago(self) -> str:
+        """Return how long ago the decision was taken."""
+        return inbox.ago(self.now - self.escalation.decided_at) if self.escalation.decided_at else ""
 
     @property
     def decided(self) -> Mark:
@@ -194,32 +203,34 @@ class Case:
             return "the system"
         return "you" if user == self.user.id else self.names.get(user, "somebody")
 
-    @property
-    def timeline(self) -> list[Moment]:
-        """Return what happened so far, oldest first."""
-        return moments.of(self.escalation, attempts=self.attempts, outcome=self.outcome, names=self.names)
+    @cached_property
+    def outcome(self) -> list[Evidence]:
+        """Return the attempts that the decision led to, newest first."""
+        return results.attempts(self.escalation)
 
-    # -- what may be decided -----------------------------------------------------------------------
+    @cached_property
+    def outcome_messages(self) -> list[Effect]:
+        """Return what those attempts sent."""
+        return results.effects(self.escalation, attempts=self.outcome)
+
+    @cached_property
+    def followed_by(self) -> int | None:
+        """Return the escalation that asks again, because what was approved here did not run."""
+        found: int | None = (
+            Escalation.objects.filter(follows=self.escalation).order_by("-id").values_list("id", flat=True).first()
+        )
+        return found
 
     @cached_property
     def allowed(self) -> tuple[str, ...]:
-        """Return the decisions that kind and state allow."""
-        return policies.allowed_decisions(kind=self.escalation.kind, state=self.escalation.state, payload=self.payload)
-
-    @property
-    def own(self) -> bool:
-        """Return whether the reader asked for it: then somebody else has to approve."""
-        return bool(self.escalation.requested_by == self.user.id)
+        """Return the decisions that kind, state and newest revision allow."""
+        row = self.escalation
+        return policies.allowed_decisions(kind=row.kind, state=row.state, payload=self.payload, revision=self.proposal.number)
 
     @property
     def may_decide(self) -> bool:
         """Return whether the reader is a reviewer."""
         return permissions.user_can_decide(self.user)
-
-    @property
-    def held_by_another(self) -> bool:
-        """Return whether somebody else's claim keeps the reader from deciding."""
-        return self.holder not in ("", "You")
 
     @property
     def waits(self) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 
+from escalations import policies
 from escalations.models import Decision
 
 OTHER = "other"
@@ -14,15 +15,19 @@ REASONS = {
     OTHER: "Something else",
 }
 LONGEST = 2000
+NOT_HERE = ("expire", "settle", "withdraw")  # the system's, and those of whoever asked
 
 
 class DecisionForm(forms.Form):
-    """A decision, its words, and the revision that was on the screen."""
+    """A decision, its words, and for a signature the revision and the preview that were on the screen."""
 
-    kind = forms.ChoiceField(choices=[choice for choice in Decision.Kind.choices if choice[0] not in ("expire", "settle")])
+    kind = forms.ChoiceField(
+        choices=[choice for choice in Decision.Kind.choices if choice[0] not in ("expire", "settle", "withdraw")]
+    )
     reason = forms.ChoiceField(required=False, choices=list(REASONS.items()))
     text = forms.CharField(required=False, max_length=LONGEST, widget=forms.Textarea)
     revision = forms.IntegerField(required=False, min_value=0)
+    preview = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
     def clean(self) -> dict[str, Any]:
         """Join the chosen reason and the words; a rejection needs one of them, an answer needs words."""
@@ -33,8 +38,8 @@ class DecisionForm(forms.Form):
             words = " ".join(part for part in (chosen, words) if part)
             if not words:
                 self.add_error("text", "Give a reason: the agent and the staff member will read it.")
-        if kind == Decision.Kind.APPROVE and "revision" not in self.errors and given.get("revision") is None:
-            self.add_error("revision", "Reload the page: an approval says which proposal was shown.")
+        if kind in policies.SIGNED and not self.errors and None in (given.get("revision"), given.get("preview")):
+            self.add_error("preview", "Reload the page: a signature says which proposal and which preview were shown.")
         if kind == Decision.Kind.ANSWER and not words:
             self.add_error("text", "Write the answer.")
         return given | {"words": words}

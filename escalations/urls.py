@@ -2,17 +2,28 @@
 
 from django.urls import path
 
-from escalations import views
+from escalations import inbox_views
+from escalations.views import cases, claims, decisions, revisions
 
 app_name = "escalations"
 urlpatterns = [
-    path("escalations/", views.inbox_page, name="inbox"),
-    path("escalations/next/", views.claim_next, name="claim_next"),
-    path("escalations/<int:pk>/", views.escalation, name="escalation"),
-    path("escalations/<int:pk>/result/", views.result, name="result"),
-    path("escalations/<int:pk>/claim/", views.claim, name="claim"),
-    path("escalations/<int:pk>/release/", views.release, name="release"),
-    path("escalations/<int:pk>/decide/", views.decide, name="decide"),
-    path("escalations/<int:pk>/run/", views.run_again, name="run"),
-    path("decisions/", views.decisions, name="decisions"),
+    path("escalations/", inbox_views.inbox_page, name="inbox"),
+    path("escalations/tray/", inbox_views.tray, name="tray"),
+    path("escalations/next/", inbox_views.next_page, name="next"),
+    path("escalations/<int:pk>/", cases.escalation, name="escalation"),
+    path("escalations/<int:pk>/result/", cases.result, name="result"),
+    path("escalations/<int:pk>/presence/", cases.presence, name="presence"),
+    path("escalations/<int:pk>/claim/", claims.claim, name="claim"),
+    path("escalations/<int:pk>/release/", claims.release, name="release"),
+    path("escalations/<int:pk>/reassign/", claims.reassign, name="reassign"),
+    path("escalations/<int:pk>/snooze/", claims.snooze, name="snooze"),
+    path("escalations/<int:pk>/wake/", claims.wake, name="wake"),
+    path("escalations/<int:pk>/edit/", revisions.edit, name="edit"),
+    path("escalations/<int:pk>/drop/", revisions.drop, name="drop"),
+    path("escalations/<int:pk>/take-over/", revisions.take_over, name="take_over"),
+    path("escalations/<int:pk>/preview/", revisions.preview, name="preview"),
+    path("escalations/<int:pk>/decide/", decisions.decide, name="decide"),
+    path("escalations/<int:pk>/opens-next/", decisions.opens_next, name="opens_next"),
+    path("escalations/<int:pk>/run/", decisions.run_again, name="run"),
+    path("decisions/", decisions.decisions, name="decisions"),
 ]

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from escalations import questions
+from escalations.limits import Setting
 
 WIDTH = 200  # units of the drawing
 
@@ -30,9 +32,12 @@ class Verdict:
     allowed: str
     over_by: str
     gauge: Gauge | None
+    refuses: bool  # nobody may allow it, only another call can
+    setting: Setting | None  # who set the number; None: the default in code
+    checked_at: datetime | None
 
 
-def of(row: Mapping[str, Any]) -> Verdict:
+def of(row: Mapping[str, Any], *, setting: Setting | None = None, checked_at: datetime | None = None) -> Verdict:
     """Return a stored verdict as the page shows it."""
     measured, allowed = row.get("measured"), row.get("allowed")
     known = isinstance(measured, int) and isinstance(allowed, int)
@@ -46,7 +51,16 @@ def of(row: Mapping[str, Any]) -> Verdict:
         allowed=questions.value(row, "allowed"),
         over_by=questions.value({**row, "measured": measured - allowed}, "measured") if known else "",  # type: ignore[operator]
         gauge=gauge(measured=measured, allowed=allowed) if known else None,  # type: ignore[arg-type]
+        refuses=row.get("action") == "refuse",
+        setting=setting,
+        checked_at=checked_at,
     )
+
+
+def version(row: Mapping[str, Any]) -> int:
+    """Return the version of the number that was measured against; 0 is the default in code."""
+    found = str(row.get("version") or 0)
+    return int(found) if found.isdecimal() else 0
 
 
 def gauge(*, measured: int, allowed: int) -> Gauge | None:

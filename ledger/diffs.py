@@ -73,12 +73,13 @@ def _fields(before: Row, after: Row, money: Money) -> Iterable[Field]:
         old, new = before.get(column), after.get(column)
         if column in UNSAID or old == new:
             continue
-        shown = _text(column, old, currency, money), _text(column, new, currency, money)
-        if shown != (None, None):
+        shown = [text(column, value, currency=currency, money=money) for value in (old, new)]
+        if shown != [None, None]:
             yield Field(label=label(column), before=shown[0], after=shown[1])
 
 
-def _text(column: str, value: Any, currency: str, money: Money) -> str | None:
+def text(column: str, value: Any, *, currency: str, money: Money) -> str | None:
+    """Return a column's value as people read it; None for nothing."""
     if value is None or value == "":
         return None
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
 """Conversations that wait for a person, with real attempts behind them: what the tests of the review desk start from."""
 
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -10,9 +10,11 @@ from django.contrib.auth.models import Group
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
+from agent import approvals
+from agent import previews as rehearsal
 from agent.batch import BatchResult, run_batch
 from agent.validation import ProposedCall
-from escalations import lifecycle
+from escalations import lifecycle, previews
 from tests.agent.batches import Desk, make_customer
 
 Connection = psycopg.Connection[Any]
@@ -102,6 +104,50 @@ class Scene:
                 calls=calls,
                 **more,
             )
+
+    # -- what the worker does for the desk ---------------------------------------------------------
+
+    def previews(self, **instead: Any) -> list[int]:
+        """Make every preview that waits, as the worker does, by a real run; with other values than it found, if given."""
+        made = []
+        with self.pool.connection() as conn:
+            for asked in previews.unmade(conn, thread=self.thread):
+                batch = self.desk.batch(
+                    on_behalf_of=self.staff.id,
+                    ai_message_id=asked.ai_message_id,
+                    generation=asked.generation + int(asked.number > 0 or asked.kind != "approval"),
+                    calls=approvals.calls_of(asked.calls),
+                )
+                found = rehearsal.make(self.pool, batch=batch)
+                assert previews.store(conn, preview=asked.id, made=replace(found, **instead))
+                made.append(asked.id)
+        return made
+
+    def carries_out(self, *, finished: bool = True) -> BatchResult:
+        """Take the newest decision and run what it allows, as the driver does."""
+        with self.pool.connection() as conn:
+            row = conn.execute(
+                "SELECT e.interrupt_id, d.id, e.ai_message_id, r.number, e.kind, e.payload, e.generation"
+                " FROM public.escalations_escalation e JOIN public.escalations_decision d ON d.escalation_id = e.id"
+                " LEFT JOIN public.escalations_revision r ON r.id = d.revision_id"
+                " WHERE e.thread = %s ORDER BY d.id DESC LIMIT 1",
+                (self.thread,),
+            ).fetchone()
+            assert row
+            interrupt, decision, message, number, kind, payload, generation = row
+            generation += int(bool(number) or kind != "approval")
+            lifecycle.mark_resumed(conn, interrupt_ids=[interrupt])
+            calls = approvals.calls_of(payload["calls"])
+            allowed = approvals.permission(
+                conn, decisions=[decision], thread=self.thread, ai_message_id=message, generation=generation, proposed=calls
+            )
+            batch = self.desk.batch(
+                on_behalf_of=self.staff.id, ai_message_id=message, generation=generation, calls=calls, permission=allowed
+            )
+            result = run_batch(self.pool, batch=batch)
+            if finished:
+                lifecycle.mark_done(conn, thread=self.thread)
+        return result
 
     # -- one of each kind ------------------------------------------------------------------------
 
