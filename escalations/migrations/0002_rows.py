@@ -32,7 +32,8 @@ CREATE FUNCTION public.escalations_carry_signature() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE question record;
 BEGIN
-    SELECT requested_by, thread INTO question FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE;
+    SELECT requested_by, thread, follows_id INTO question
+        FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE;
     NEW.requested_by := question.requested_by;
     NEW.asked := EXISTS (SELECT FROM public.agent_staff_message m
                          WHERE m.thread = question.thread AND m.author = NEW.reviewer AND m.state = 'taken');
@@ -40,6 +41,13 @@ BEGIN
         WHERE r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id AND NOT EXISTS (
             SELECT FROM public.escalations_revision newer
             WHERE newer.escalation_id = r.escalation_id AND newer.number > r.number);
+    -- What was approved as edited and is proposed again, since it did not run, is still its editor's.
+    IF NEW.editor IS NULL AND NEW.lowers IS NOT NULL AND question.follows_id IS NOT NULL THEN
+        SELECT s.editor, coalesce(s.lowers, false) INTO NEW.editor, NEW.lowers FROM public.escalations_decision d
+            JOIN public.escalations_signature s ON s.revision_id = d.revision_id
+            WHERE d.escalation_id = question.follows_id ORDER BY s.id DESC LIMIT 1;
+        NEW.lowers := coalesce(NEW.lowers, false);
+    END IF;
     NEW.allowed := (SELECT p.allowed FROM public.escalations_preview p
                     WHERE p.id = NEW.preview_id AND p.revision_id = NEW.revision_id AND p.outcome = 'clean' AND NOT EXISTS (
                         SELECT FROM public.escalations_preview newer
