@@ -1,14 +1,11 @@
-"""What people type into the chat and the limits page, checked before it becomes a row."""
+"""What people type into the chat, checked before it becomes a row."""
 
 import re
 import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-
-from agent.tools import LARGEST_AMOUNT
 
 LONGEST = 8000  # characters of a message
 # Everything below a space but tab and line feed, DEL, and half characters: no column and no reader wants them.
@@ -77,48 +74,3 @@ class SubjectForm(forms.Form):
     """Whom a new conversation is about."""
 
     subject = forms.IntegerField(min_value=1, max_value=2**63 - 1)
-
-
-class ReasonField(forms.CharField):
-    """Why something is set; shown to others."""
-
-    def __init__(self, missing: str) -> None:
-        super().__init__(max_length=300, error_messages={"required": missing})
-
-
-class SwitchForm(forms.Form):
-    """Pausing all writes, or letting them go on."""
-
-    paused = forms.TypedChoiceField(choices=[("1", "Pause"), ("0", "Go on")], coerce=lambda text: text == "1")
-    reason = ReasonField("Say why: it is shown to everybody.")
-
-
-class WholeField(forms.IntegerField):
-    """A whole number and nothing else: Django would take "250.00" for 250, which in minor units is €2.50."""
-
-    re_decimal = re.compile(r"(?!)")
-
-
-class LimitForm(forms.Form):
-    """The amount above which a tool's call waits for a reviewer, or, said in so many words, no limit."""
-
-    tool = forms.ChoiceField(error_messages={"invalid_choice": "There is no such tool."})
-    unlimited = forms.BooleanField(required=False)
-    value = WholeField(
-        required=False,
-        min_value=0,
-        max_value=LARGEST_AMOUNT,
-        error_messages={"invalid": "Write minor units as a whole number: 25000 is €250.00, and ¥25,000."},
-    )
-    reason = ReasonField("Say why: it is kept with the limit.")
-
-    def __init__(self, *args: Any, tools: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["tool"].choices = [(name, name) for name in tools]
-
-    def clean(self) -> dict[str, Any]:
-        """Return the checked fields; an amount that was left out is not taken for "no limit"."""
-        given: dict[str, Any] = super().clean() or {}
-        if "value" in given and (given["value"] is None) != bool(given.get("unlimited")):
-            raise forms.ValidationError("Give an amount, or tick “No limit”: one of the two.")
-        return given

@@ -73,6 +73,9 @@ class Knowledge(Protocol):
     def named(self, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a call's arguments with what they name said in the one way that results say it."""
 
+    def currencies(self, conn: Connection[Any]) -> list[str]:
+        """Return the currencies that amounts have here, for the pages of the limits."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:

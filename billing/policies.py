@@ -43,6 +43,10 @@ class Knowledge:
         period, named = arguments.get("billing_period"), arguments.get("invoice_id")
         return arguments if named or not period else {**arguments, "invoice_id": known.get("invoices", {}).get(period)}
 
+    def currencies(self, conn: Connection[Any]) -> list[str]:
+        """Return the currencies that customers have, for a login that sees all of them."""
+        return [code for (code,) in conn.execute("SELECT DISTINCT currency FROM public.billing_customer ORDER BY 1")]
+
 
 KNOWLEDGE = Knowledge()
 
