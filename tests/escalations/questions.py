@@ -13,7 +13,7 @@ HELD = {
     "currency": "EUR", "sentence": "Too much.",
 }  # fmt: skip
 SUBJECT = 42
-CALLS = (
+CALLS: tuple[dict[str, Any], ...] = (
     {
         "index": 0, "id": "call-0", "tool": "IssueCreditMemo",
         "arguments": {
