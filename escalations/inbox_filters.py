@@ -46,7 +46,7 @@ class Amount(forms.CharField):
         if not text:
             return None
         try:
-            number = Decimal(text.replace(",", ""))
+            number = Decimal(text[:100].replace(",", ""))
         except InvalidOperation:
             number = Decimal("NaN")
         if not number.is_finite() or number < 0 or number > LARGEST:
@@ -66,8 +66,8 @@ class InboxFilters(forms.Form):
         error_messages={"invalid_choice": "There is no kind “%(value)s”."},
     )
     customer = forms.CharField(required=False, max_length=100)
-    amount_from = Amount(required=False, max_length=30)
-    amount_to = Amount(required=False, max_length=30)
+    amount_from = Amount(required=False)
+    amount_to = Amount(required=False)
     currency = forms.CharField(required=False, max_length=3)
     age = forms.ChoiceField(
         required=False,
