@@ -19,7 +19,7 @@ AFTER: Any = {"question": {"kind": "rollbacks", "phase": "after_answers"}, "gene
 
 def decided(kind: str, **more: Any) -> dict[str, Any]:
     who = {"decided_by": 8, "name": "Reviewer 8"}
-    return {"decision": 9, "kind": kind, "text": "Because.", "waived": [{"rule": "new"}]} | who | more
+    return {"decision": 9, "kind": kind, "text": "Because.", "waived": [{"rule": "new"}], "revision": None} | who | more
 
 
 def test_it_keeps_its_nodes_and_version() -> None:
@@ -58,19 +58,24 @@ def test_it_asks_first_in_the_node_that_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "goto", "update"),
+    ("given", "decision", "goto", "update"),
     [
-        (BEFORE, "approve", "tools", {"approvals": [7, 9]}),
-        (BEFORE, "reject", "tools", {"decision": decided("reject")}),
-        (BEFORE, "expire", "tools", {"decision": decided("expire")}),
-        (BEFORE, "answer", "tools", {"decision": decided("answer")}),
-        (BEFORE, "retry", "tools", {"generation": 1, "approvals": []}),
-        (AFTER, "retry", "tools", {"generation": 3, "approvals": []}),
-        ({"question": {"kind": "infrastructure", "phase": "after_answers"}}, "retry", "agent", {}),
+        (BEFORE, decided("approve", revision=0), "tools", {"approvals": [9], "generation": 0, "decision": {}}),
+        (BEFORE, decided("approve", revision=2), "tools", {"approvals": [9], "generation": 1, "decision": {}}),
+        (BEFORE, decided("take_over", revision=1), "tools", {"approvals": [9], "generation": 1, "decision": {}}),
+        (AFTER, decided("approve", revision=1), "tools", {"approvals": [9], "generation": 3, "decision": {}}),
+        (AFTER, decided("take_over", revision=1), "tools", {"approvals": [9], "generation": 3, "decision": {}}),
+        (BEFORE, decided("reject"), "tools", {"decision": decided("reject")}),
+        (BEFORE, decided("withdraw"), "tools", {"decision": decided("withdraw")}),
+        (BEFORE, decided("expire"), "tools", {"decision": decided("expire")}),
+        (BEFORE, decided("answer"), "tools", {"decision": decided("answer")}),
+        (BEFORE, decided("retry"), "tools", {}),
+        (AFTER, decided("retry"), "tools", {"generation": 3, "approvals": []}),
+        ({"question": {"kind": "infrastructure", "phase": "after_answers"}}, decided("retry"), "agent", {}),
     ],
 )
-def test_it_goes_on_as_decided(given: Any, kind: str, goto: str, update: dict[str, Any]) -> None:
-    found, node = resumption.after(decided(kind), state=given)
+def test_it_goes_on_as_decided(given: Any, decision: Any, goto: str, update: dict[str, Any]) -> None:
+    found, node = resumption.after(decision, state=given)
     assert node == goto
     assert found == {"question": {}, "rollbacks": 0, "turn": budgets.new_turn()} | update
 
@@ -80,7 +85,8 @@ def test_it_goes_on_as_decided(given: Any, kind: str, goto: str, update: dict[st
     [
         ("answer", "agent", "A reviewer answers: Because."),
         ("close", "__end__", "Reviewer 8 closed this. Nothing more was done. Because."),
-        ("expire", "__end__", "Nobody decided in time. Nothing more was done. Because."),
+        ("withdraw", "__end__", "Reviewer 8 withdrew the request. Nothing more was done. Because."),
+        ("expire", "__end__", "Nobody decided in time. Nothing more was done."),
     ],
 )
 def test_it_says_what_was_decided(kind: str, goto: str, text: str) -> None:
@@ -93,12 +99,14 @@ def test_it_says_what_was_decided(kind: str, goto: str, text: str) -> None:
     ("decision", "reason"),
     [
         ({}, None),
-        (decided("reject"), "Because."),
-        (decided("expire"), "Nobody decided in time."),
-        (decided("close", text=""), "Reviewer 8 decided against it."),
+        (decided("reject"), ("REJECTED", "Because.")),
+        (decided("withdraw"), ("WITHDRAWN", "Reviewer 8 withdrew the request. Because.")),
+        (decided("answer"), ("ANSWERED", "A reviewer answers instead of letting this run.")),
+        (decided("expire"), ("EXPIRED", "Nobody decided in time.")),
+        (decided("close", text=""), ("REJECTED", "Reviewer 8 decided against it.")),
     ],
 )
-def test_it_gives_the_reason_of_a_rejection(decision: Any, reason: str | None) -> None:
+def test_it_gives_the_reason_of_a_rejection(decision: Any, reason: tuple[str, str] | None) -> None:
     assert resumption.rejection({"decision": decision}) == reason
 
 
