@@ -5,7 +5,7 @@ and later statements wait for an answer only where a tool reads one. What a pers
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -249,7 +249,7 @@ class _Transaction:
 
     def _stop_if_known(self) -> None:
         try:
-            stored, told = executions.read(self.lookups[0]), aborts.read(self.lookups[1])
+            stored, told = _read(executions.read, self.lookups[0]), _read(aborts.read, self.lookups[1])
         except psycopg.Error:
             return  # the beginning itself failed (a lost lease, a timeout); the trace has kept that error
         if stored or (told is not None and not self.rehearsal):
@@ -264,3 +264,10 @@ class _Transaction:
 
         if not self.rehearsal:
             faults.reach(point, thread=self.attempt.thread, first=arrive)
+
+
+def _read(read: Callable[[Cursor[Any]], Any], cursor: Cursor[Any]) -> Any:
+    """Read an answer. A later statement's error may come with it the first time; then it is there all the same."""
+    with contextlib.suppress(psycopg.Error):
+        return read(cursor)
+    return read(cursor)

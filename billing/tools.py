@@ -258,6 +258,7 @@ TOOLS = [
         proposed=lambda asked: f"Look up customer {asked.customer_id}",
         applied=lambda asked, result: f"Looked up {result['name']}",
         writes=False,
+        independent="It only reads (tests/billing/test_independence.py).",
     ),
     Tool(
         name="CreateInvoice",
@@ -302,6 +303,10 @@ TOOLS = [
         run=void_invoice,
         proposed=lambda asked: f"Void {asked.words}",
         applied=_void_applied,
+        independent=(
+            "Voiding an invoice gives back the credit that this one had used and touches no other invoice: one that stays"
+            " because it cannot be voided is no reason to keep the rest (tests/billing/test_independence.py)."
+        ),
         effect=("invoice_id",),
     ),
     Tool(
