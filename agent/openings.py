@@ -20,6 +20,7 @@ log = structlog.get_logger()
 # About these people may decide call by call; what a budget or the agent itself asks about has none to run.
 WITH_CALLS = ("approval", "rollbacks", "infrastructure")
 CALL = ("index", "id", "tool", "arguments")
+TRIES = 3  # of a preview that finds its data locked: each waits half a second for it
 UNAVAILABLE = "The preview could not be made. Nothing was changed; ask for it again."
 
 
@@ -92,8 +93,14 @@ def make_preview(run: Run, snapshot: StateSnapshot, *, asked: Asked) -> None:
 
 def _made(run: Run, state: State, asked: Asked) -> Made:
     """Return the preview; one that cannot be made says so: no thread is stuck for it, and its reviewers can ask again."""
+    batch = steps.to_preview(state, run, asked=asked)
     try:
-        return previews.make(run.pool, batch=steps.to_preview(state, run, asked=asked), tools=run.tools)
+        made = previews.make(run.pool, batch=batch, tools=run.tools)
+        for _ in range(TRIES - 1):
+            if made.outcome != "unavailable":
+                break
+            made = previews.make(run.pool, batch=batch, tools=run.tools)
+        return made
     except LeaseLost:
         raise
     except Exception as error:

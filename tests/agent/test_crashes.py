@@ -5,7 +5,7 @@ import pytest
 from tests.agent import crashing
 from tests.agent.crashing import KILLED
 from tests.agent.scripts import says
-from tests.agent.takeovers import step
+from tests.agent.takeovers import PERIOD, step
 from tests.agent.talks import Talk
 
 
@@ -80,6 +80,38 @@ def test_it_asks_once_wherever_a_worker_is_killed(talk: Talk, fault: str) -> Non
     assert talk.one("SELECT count(*) FROM public.escalations_revision") == 1
 
 
+PREVIEWS = ["preview.tried:1", "preview.made:1", "preview.kept:1"]
+MADE = (
+    "SELECT r.number, p.outcome FROM public.escalations_preview p JOIN public.escalations_revision r ON r.id = p.revision_id"
+    " ORDER BY p.id"
+)
+
+
+@pytest.mark.parametrize("fault", PREVIEWS)
+def test_it_makes_a_preview_once_wherever_a_worker_is_killed(talk: Talk, fault: str) -> None:
+    held(talk)
+    script = (step(talk), says("Applied."))
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
+    talk.expire()
+    assert talk.drive(*script) == "waiting"
+    assert talk.rows(MADE) == [(0, "clean")]
+    edited(talk)
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
+    talk.expire()
+    assert talk.drive(*script) == "waiting"
+    assert talk.rows(MADE) == [(0, "clean"), (1, "clean")]
+    assert talk.state() == "waiting"
+    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 0
+    talk.sign()
+    assert talk.drive(*script) == "idle"
+
+
+def edited(talk: Talk) -> None:
+    """Change the proposal: half the invoice, and the credit as it was."""
+    of = {"customer_id": talk.customer, "billing_period": PERIOD, "currency": "EUR"}
+    talk.revise(*({"index": n, "arguments": of | {"amount_minor": amount}} for n, amount in enumerate((24_000, 12_000))))
+
+
 RESUMES = [
     "decision.read:1",
     "decision.resumed:1",
@@ -103,3 +135,24 @@ def test_it_hands_a_decision_over_until_it_is_taken(talk: Talk, fault: str) -> N
     assert talk.drive(*script) == "idle"
     check(talk, "human", "ai", "tool", "tool", "ai")
     assert talk.escalations() == [("approval", "done")]
+
+
+@pytest.mark.parametrize(
+    "fault", ["decision.read:1", "decision.resumed:1", "checkpoint.put:1", "batch.commit:1", "batch.committed:1"]
+)
+def test_it_runs_what_was_approved_as_changed_once_wherever_a_worker_is_killed(talk: Talk, fault: str) -> None:
+    held(talk)
+    script = (step(talk), says("Applied."))
+    assert talk.drive(*script) == "waiting"
+    edited(talk)
+    assert talk.drive(*script) == "waiting"
+    talk.sign()
+    assert crashing.run(talk.thread, *script, fault=fault) == KILLED
+    talk.expire()
+    assert talk.drive(*script) == "idle"
+    assert talk.rows("SELECT amount_minor, amount_due_minor FROM public.billing_invoice") == [(24_000, 12_000)]
+    assert talk.rows("SELECT call_index, generation FROM public.ledger_execution ORDER BY 1") == [(0, 1), (1, 1)]
+    assert next(m.text for m in talk.messages() if m.type == "tool").startswith("APPLIED AS CHANGED BY A REVIEWER")
+    assert talk.escalations() == [("approval", "done")]
+    assert talk.drive(*script) == "idle"  # a bell that comes late
+    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 2

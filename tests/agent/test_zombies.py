@@ -143,6 +143,20 @@ def test_it_asks_nobody_twice(talk: Talk, start: Start, superuser: Any, fault: s
     assert talk.one("SELECT count(*) FROM public.escalations_revision") == 1
 
 
+@pytest.mark.parametrize("fault", ["preview.tried:1", "preview.made:1", "preview.kept:1"])
+def test_it_makes_no_preview_that_another_worker_has_made(talk: Talk, start: Start, superuser: Any, fault: str) -> None:
+    talk.web.execute(HELD)
+    talk.say("Invoice November, use the credit")
+    zombie = start(*script(talk), fault=f"{fault}:stop")
+    assert taken_over(talk, *script(talk)) == "waiting"
+    before = everything(superuser)
+    assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert talk.one("SELECT count(*) FROM public.escalations_preview WHERE made_at IS NOT NULL") == 1
+    assert zombie.logged("agent.run.lost")
+
+
 @pytest.mark.parametrize("fault", ["decision.read:1", "decision.resumed:1", "batch.write:1", "checkpoint.put:1"])
 def test_it_carries_out_no_decision_that_another_worker_has_carried_out(
     talk: Talk, start: Start, superuser: Any, fault: str
