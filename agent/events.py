@@ -51,6 +51,11 @@ def broker() -> "redis.Redis":
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.5)
 
 
+def connect() -> None:
+    """Connect to the broker before anybody waits for it. Raises RedisError after half a second."""
+    broker().ping()
+
+
 class _Silence:
     """Until when nothing is published, because the broker failed just now."""
 

@@ -33,6 +33,9 @@ def refuse_to_work_unsafely(**_: Any) -> None:
 @signals.worker_ready.connect
 @signals.beat_init.connect
 def say_ready(**_: Any) -> None:
-    """Write this process's pid where whoever started it looks, such as a health check."""
+    """Prepare for the first task, then write this process's pid where whoever started it looks, such as a health check."""
+    from config import readiness
+
+    readiness.prepare()
     if file := os.environ.get("BACKSTOP_READY_FILE"):
         Path(file).write_text(str(os.getpid()))

@@ -103,6 +103,12 @@ def pool() -> Pool:
         return _pool()
 
 
+def connect() -> None:
+    """Open the pool and its first connection before anybody waits for it. Raises PoolTimeout after 2 seconds."""
+    with pool().connection(timeout=2):
+        pass
+
+
 @cache
 def _pool() -> Pool:
     return Pool(settings.DATABASE_URL, size=settings.POOL_SIZE, name=settings.LOGIN)

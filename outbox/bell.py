@@ -9,6 +9,14 @@ from kombu.exceptions import OperationalError
 log = structlog.get_logger()
 
 
+def connect() -> None:
+    """Connect to the broker, and import what ringing takes, before anybody waits for it. Raises after two tries."""
+    with current_app.producer_or_acquire() as producer:
+        producer.connection.connect()
+    # Each ring makes both, and the first imports some twenty modules for them.
+    current_app.AsyncResult(""), current_app.amqp.send_task_message
+
+
 def ring(task: str, *arguments: Any) -> bool:
     """Send the named task and return whether the broker took it; call it after COMMIT only."""
     try:
