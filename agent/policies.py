@@ -41,15 +41,13 @@ JOIN public.ledger_execution e ON e.subject = %(subject)s AND e.tool = t.tool
 WHERE n.hours > 0
 ORDER BY e.committed_at DESC LIMIT %(most)s
 """
-# What the agent proposed and a person rejected, dropped or changed; a clean preview names what the calls were about.
+# What the agent proposed and a person rejected, dropped or changed.
 TURNED_DOWN = """
-SELECT c.call->>'tool', coalesce(p.results->(c.call->>'index'), '{}') || (c.call->'arguments'), d.text
+SELECT c.call->>'tool', c.call->'arguments', d.text
 FROM public.escalations_escalation e
 JOIN public.escalations_decision d ON d.escalation_id = e.id
 LEFT JOIN public.escalations_revision r ON r.id = d.revision_id AND r.number > 0
 LEFT JOIN public.escalations_revision o ON o.escalation_id = e.id AND o.number = 0
-LEFT JOIN LATERAL (SELECT results FROM public.escalations_preview WHERE revision_id = o.id AND outcome = 'clean'
-                   ORDER BY id DESC LIMIT 1) p ON true
 CROSS JOIN jsonb_array_elements(coalesce(o.calls, e.payload->'calls')) AS c (call)
 WHERE e.thread = %(thread)s AND jsonb_typeof(c.call->'arguments') = 'object'
   AND (d.kind = 'reject' OR d.kind IN ('approve', 'take_over') AND r.id IS NOT NULL AND NOT EXISTS (

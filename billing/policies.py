@@ -12,7 +12,7 @@ from agent.gate import Facts, GatedCall, Rule, Verdict, each
 KNOWN = """
 SELECT jsonb_build_object('currency', c.currency, 'card', c.card_last4, 'invoices', (
     SELECT coalesce(jsonb_object_agg(i.billing_period, i.id), '{}') FROM public.billing_invoice i
-    WHERE i.customer_id = c.id AND i.status <> 'void' AND i.billing_period = ANY(%(periods)s::date[])
+    WHERE i.customer_id = c.id AND i.status <> 'void'
 ), 'cards', (
     SELECT coalesce(jsonb_object_agg(p.invoice_id, m.payload->>'card_last4'), '{}') FROM public.billing_payment p
     JOIN public.billing_invoice i ON i.id = p.invoice_id AND i.customer_id = p.customer_id
@@ -39,9 +39,9 @@ class Knowledge:
         return conn.execute(KNOWN, asked)
 
     def named(self, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the arguments with the id of an invoice that they name by its month."""
+        """Return the arguments with the id of an invoice that they name by its month; the month where there is none yet."""
         period, named = arguments.get("billing_period"), arguments.get("invoice_id")
-        return arguments if named or not period else {**arguments, "invoice_id": known.get("invoices", {}).get(period)}
+        return arguments if named or not period else {**arguments, "invoice_id": known.get("invoices", {}).get(period, period)}
 
     def currencies(self, conn: Connection[Any]) -> list[str]:
         """Return the currencies that customers have, for a login that sees all of them."""

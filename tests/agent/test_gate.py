@@ -84,13 +84,14 @@ def test_it_refuses_what_is_paused(one: Call, numbers: Any, verdicts: int) -> No
     assert [item[:2] for item in said] == [("refuse", "kill_switch")] * verdicts
 
 
+EURO = (("per_call", "Pay", "EUR"), 1)
 AMOUNTS = [
     (rules.per_call, call(minor=1000), {}, None),
     (rules.per_call, call(minor=1001), {}, (0, 1001, 1000)),
     (rules.per_call, call(CLOSE, 10**6), {}, None),
     (rules.per_call, call(minor=501), used((("per_call", "Pay", ""), 500)), (1, 501, 500)),
     (rules.per_call, call(minor=501), used((("per_call", "Pay", ""), 500), (("per_call", "Pay", "EUR"), 600)), None),
-    (rules.per_call, call(minor=501, currency="JPY"), used((("per_call", "Pay", ""), 500), (("per_call", "Pay", "EUR"), 1)), (1, 501, 500)),
+    (rules.per_call, call(minor=9, currency="JPY"), used((("per_call", "Pay", ""), 8), EURO), (1, 9, 8)),
     (rules.per_call, call(minor=10**6), used((("per_call", "Pay", ""), None)), None),
     (rules.per_call, call(minor=1), used((("per_call", "Pay", ""), 0)), (1, 1, 0)),
     (rules.second_reviewer, call(minor=5000), {}, None),
@@ -179,7 +180,8 @@ SUMS = [
     ([call(minor=401), call(minor=600, index=1)], used((DAY, 1000)), {}, [(1, "customer_day", 1001)]),
     ([call(minor=1)], used((DAY, 1000)), {("customer_day", "EUR"): 1000}, [(0, "customer_day", 1001)]),
     ([call(minor=1)], used((DAY, 1000)), {("customer_day", "JPY"): 1000, ("staff_day", "EUR"): 1000}, []),
-    ([call(minor=1)], used((("staff_day", "", "EUR"), 0), (("conversation", "", ""), 0)), {}, [(0, "staff_day", 1), (0, "conversation", 1)]),
+    ([call(minor=1)], used((("staff_day", "", "EUR"), 0)), {}, [(0, "staff_day", 1)]),
+    ([call(minor=1)], used((("conversation", "", ""), 0)), {("conversation", "EUR"): 4}, [(0, "conversation", 5)]),
     ([call(minor=2, currency="JPY")], used((("conversation", "", "EUR"), 1)), {}, []),
     ([call(minor=2)], used((DAY, None)), {}, []),
     ([call(minor=2)], {}, {("customer_day", "EUR"): 10**9}, []),

@@ -80,7 +80,7 @@ def test_only_a_refund_has_a_destination() -> None:
 def test_a_month_is_the_invoice_that_it_names() -> None:
     known = {"invoices": {"2026-11-01": 42}}
     assert KNOWLEDGE.named({"billing_period": "2026-11-01"}, known)["invoice_id"] == 42
-    assert KNOWLEDGE.named({"billing_period": "2026-12-01"}, known)["invoice_id"] is None
+    assert KNOWLEDGE.named({"billing_period": "2026-12-01"}, known)["invoice_id"] == "2026-12-01"
     assert KNOWLEDGE.named({"invoice_id": 7}, known) == {"invoice_id": 7}
 
 
