@@ -3,6 +3,7 @@
 from typing import Any
 
 from agent import leases, sweep
+from escalations import lifecycle
 from tests import faults
 from tests.agent.scripts import calls, says
 from tests.agent.talks import Talk
@@ -61,6 +62,14 @@ def test_it_rings_not_too_often(talk: Talk) -> None:
 def test_it_leaves_alone_what_waits_for_a_person(talk: Talk) -> None:
     rolled_back(talk)
     talk.say("Hello?")
+    assert found(talk) == []
+
+
+def test_it_finds_a_preview_that_somebody_waits_for(talk: Talk) -> None:
+    rolled_back(talk)
+    lifecycle.ask_preview(talk.web, escalation=talk.question(), user=talk.reviewer)
+    assert found(talk) == [talk.thread]
+    assert talk.drive(says("never")) == "waiting"
     assert found(talk) == []
 
 

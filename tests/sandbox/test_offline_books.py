@@ -8,6 +8,7 @@ import pytest
 from psycopg_pool import ConnectionPool
 
 from agent.llm import Model
+from billing import money
 from sandbox.offline import periods
 from sandbox.offline.model import OfflineModel
 from tests.agent.batches import make_customer
@@ -122,6 +123,42 @@ def test_it_says_so_when_a_reviewer_rejects(talk: Talk) -> None:
     assert counts(talk)["refund"] == 0
 
 
+def goes_on(talk: Talk) -> str:
+    """Drive on with the offline model and return what it says last."""
+    talk.drive(model=Model(OfflineModel(), "offline"))
+    return talk.texts()[-1][1]
+
+
+@pytest.mark.parametrize("as_person", [False, True])
+def test_it_says_what_a_reviewer_changed_or_did_and_sends_nothing_more(talk: Talk, as_person: bool) -> None:
+    ask(talk, f"Refund {LAST} in full")
+    [call] = talk.one("SELECT calls FROM public.escalations_revision")
+    whole = call["arguments"]["amount_minor"]
+    talk.revise({"index": 0, "arguments": call["arguments"] | {"amount_minor": 4_000}}, as_person=as_person)
+    talk.drive(model=Model(OfflineModel(), "offline"))
+    talk.sign()
+    said = goes_on(talk)
+    assert f"A reviewer changed this before it ran: €40.00 instead of {money.format(whole, 'EUR')}." in said
+    assert "The refund of €40.00 is queued" in said
+    assert said.startswith("A reviewer did this themselves.") is as_person
+    assert talk.rows("SELECT amount_minor FROM public.billing_refund") == [(4_000,)]
+    assert outcomes(talk) == ["committed", "held", "committed"]  # the first one is a look-up
+
+
+def test_it_follows_an_answer_that_is_given_instead_of_an_approval(talk: Talk) -> None:
+    ask(talk, f"Refund {LAST} in full")
+    talk.decide("answer", f"Refund €40 for {LAST}.")
+    assert "The refund of €40.00 is queued" in goes_on(talk)
+    assert talk.rows("SELECT amount_minor FROM public.billing_refund") == [(4_000,)]
+
+
+def test_it_says_that_staff_took_it_back(talk: Talk) -> None:
+    ask(talk, f"Refund {LAST} in full")
+    talk.decide("withdraw")
+    assert goes_on(talk) == "Support 7 withdrew the request. Nothing was changed."
+    assert counts(talk)["refund"] == 0
+
+
 def test_it_asks_a_person_and_does_what_they_answer(talk: Talk) -> None:
     ask(talk, "Check with a supervisor whether a part of the payment may go back")
     assert list(talk.escalations()) == [("asked", "open")]
@@ -143,7 +180,7 @@ def test_it_asks_a_person_and_does_what_they_answer(talk: Talk) -> None:
         (f"Reimburse €12.50 of the {LAST} payment", "The refund of €12.50 is queued"),
         (f"Void {LAST}", "is already paid. Nothing was changed."),
         (f"Charge €70 for {BEFORE}", "€75.00 due"),
-        ("Invoice December 2031 at $20", "is billed in EUR, so USD cannot be used. Nothing was changed."),
+        ("Invoice December 2031 at $20", "is billed in EUR, so USD cannot be used."),
         ("How much credit is left?", "The credit balance is €120.00."),
         ("What do they owe us?", "€75.00 due, is a draft"),
         (f"Show payments for {LAST}", "of which €640.00 can still be refunded"),
