@@ -5,7 +5,7 @@ from typing import Any
 from django.apps import apps
 
 from escalations.models import Escalation
-from ledger.roles import ADMIN, REVIEWER, check_role, roles_of
+from ledger.roles import ADMIN, REVIEWER, SUPPORT, check_role, roles_of
 
 
 def check_user_can_read(user: Any) -> None:
@@ -31,6 +31,11 @@ def check_user_can_decide(user: Any) -> None:
 def user_can_decide(user: Any) -> bool:
     """Return whether the person may claim and decide."""
     return REVIEWER in roles_of(user)
+
+
+def check_user_can_withdraw(user: Any) -> None:
+    """Raise PermissionDenied unless the person is support staff; that it is their own request is for the verb to say."""
+    check_role(user, SUPPORT)
 
 
 def user_can_approve(user: Any, escalation: Escalation) -> bool:

@@ -1,6 +1,7 @@
 """What the state of an escalation allows; pure tables, no person and no clock in here."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Amount = Callable[[Mapping[str, Any]], tuple[int, str] | None]
@@ -95,6 +96,42 @@ def _fits(name: str, *, kind: str, payload: Mapping[str, Any], revision: int) ->
     if name == "drop":
         return len(payload["calls"]) > 1
     return name != "approve" or kind == "approval" or revision > 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """How a person stands to an escalation: what forbids a decision to one and not to another."""
+
+    asked: bool = False  # whoever asked for it, or wrote a message that the agent has read
+    held_by_another: bool = False  # somebody else's claim is valid
+    edited: bool = False  # is the author of the newest revision
+    lowers: bool = False  # that revision only lowers
+    allowed: bool = False  # and the limits allow what its newest preview shows
+
+
+def refusal(
+    decision: str, *, kind: str, state: str, payload: Mapping[str, Any], revision: int, as_person: bool, standing: Standing
+) -> str | None:
+    """Return the name of the fact that keeps a reviewer from a decision, or None; of whoever asked, from withdrawing."""
+    if (state, "decide") not in TRANSITIONS:
+        return "AlreadyDecided"
+    possible = allowed_decisions(kind=kind, state=state, payload=payload, revision=revision)
+    if decision == "withdraw":
+        return "NotAllowed" if decision not in possible else None if standing.asked else "NotTheirs"
+    if standing.held_by_another:
+        return "HeldByAnother"
+    if decision == "approve" and as_person and "take_over" in possible:
+        return _unsigned(standing)  # signing what was taken over
+    if decision not in possible:
+        return "NotAllowed"
+    return _unsigned(standing) if decision == "approve" else None
+
+
+def _unsigned(standing: Standing) -> str | None:
+    """Return the name of the fact that keeps a reviewer from signing, or None."""
+    if standing.asked:
+        return "OwnRequest"
+    return "OwnEdit" if standing.edited and not (standing.lowers and standing.allowed) else None
 
 
 def lowers(proposed: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]], *, amount: Amount) -> bool:

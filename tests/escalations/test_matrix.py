@@ -1,0 +1,322 @@
+"""The matrix: every kind in every shape and state, for every role, with every decision. The pure table says what comes of
+it; the real verb and the real page are asked. Nothing is emptied in between: each case is rolled back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import PermissionDenied
+from django.db import connection, transaction
+from django.test import Client
+from django.utils import timezone
+from psycopg import errors
+
+from escalations import facts, lifecycle, permissions, policies
+from escalations.call_forms import CallForm
+from escalations.models import Decision, Escalation
+from escalations.policies import Standing
+from tests.escalations.questions import CALLS, PROPOSING, ask, edited, row, show, sign
+from tests.escalations.scenes import person
+
+STATES: list[str] = Escalation.State.values
+ROLES = {
+    "outsider": (),
+    "support": ("support",),
+    "staff": ("support",),  # wrote in the conversation
+    "admin": ("admin",),
+    "reviewer": ("reviewer",),  # holds it when it is claimed
+    "other": ("reviewer",),
+    "asker": ("reviewer", "support"),  # the requester
+    "writer": ("reviewer",),  # wrote a message that the agent has read
+    "editor": ("reviewer",),  # author of the newest revision
+}
+ASKED = ("staff", "asker", "writer")
+SYSTEM = ("expire", "settle")
+REVISING = ("edit", "drop", "take_over")
+DECISIONS = [*Decision.Kind.values, "edit", "drop", "reassign", "snooze", "claim"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """A kind of question, and what a reviewer has made of its calls."""
+
+    kind: str
+    phase: str = "after_answers"
+    calls: bool = True
+    revision: list[dict[str, Any]] | None = None  # the edit; None: as the agent proposed
+    as_person: bool = False
+    held: bool = True
+    lowers: bool = field(default=False)
+
+    @property
+    def number(self) -> int:
+        """Return the newest revision's number."""
+        return int(self.revision is not None)
+
+    @property
+    def proposes(self) -> bool:
+        """Return whether there are calls to decide about."""
+        return self.calls and self.kind in PROPOSING
+
+
+SHAPES = {
+    "approval": Shape(kind="approval"),
+    "approval raised": Shape(kind="approval", revision=edited(70_000)),
+    "approval lowered": Shape(kind="approval", revision=edited(20_000), held=False, lowers=True),
+    "approval taken over": Shape(kind="approval", revision=edited(60_000), as_person=True, lowers=True),
+    "rollbacks": Shape(kind="rollbacks"),
+    "rollbacks raised": Shape(kind="rollbacks", revision=edited(70_000), held=False),
+    "rollbacks taken over": Shape(kind="rollbacks", revision=edited(60_000), as_person=True, held=False, lowers=True),
+    "infrastructure before answers": Shape(kind="infrastructure", phase="before_answers"),
+    "infrastructure raised": Shape(kind="infrastructure", phase="before_answers", revision=edited(70_000), held=False),
+    "infrastructure after answers": Shape(kind="infrastructure", calls=False),
+    **{kind: Shape(kind=kind) for kind in ("asked", "budget", "unknown_outcome", "rejected_payment", "dirty_state")},
+}
+CASES = len(SHAPES) * len(STATES) * len(ROLES) * len(DECISIONS)
+
+
+# -- what the table says -------------------------------------------------------------------------
+
+
+def expected(shape: Shape, state: str, role: str, decision: str, payload: dict[str, Any]) -> str:
+    """Return "done", or why not: a permission, a fact, or the database itself."""
+    if not may(role, decision):
+        return "forbidden"
+    closed = (state, "decide") not in policies.TRANSITIONS
+    if decision in SYSTEM:  # a page's login does not speak for the system
+        return ("AlreadyDecided" if decision == "expire" else "nothing") if closed else "InsufficientPrivilege"
+    held = state == "claimed" and role != "reviewer"
+    if decision in ("reassign", "snooze", "claim"):
+        return "AlreadyDecided" if closed else "HeldByAnother" if held and decision != "reassign" else "done"
+    return (
+        policies.refusal(
+            decision,
+            kind=shape.kind,
+            state=state,
+            payload=payload,
+            revision=shape.number,
+            as_person=shape.as_person,
+            standing=Standing(
+                asked=role in ASKED,
+                held_by_another=held,
+                edited=role == "editor" and shape.number > 0,
+                lowers=shape.lowers,
+                allowed=not shape.held,
+            ),
+        )
+        or "done"
+    )
+
+
+def may(role: str, decision: str) -> bool:
+    """Return whether the role has this decision at all."""
+    return ("support" if decision == "withdraw" else "reviewer") in ROLES[role]
+
+
+def becomes(state: str, decision: str) -> str:
+    """Return the state after a decision that was taken."""
+    verb = {"edit": "revise", "drop": "revise", "take_over": "revise"}.get(decision, decision)
+    return policies.TRANSITIONS[state, verb if verb in ("revise", "reassign", "snooze", "claim") else "decide"]
+
+
+# -- the case, made by the real verbs ------------------------------------------------------------
+
+
+class Case:
+    """One question in its shape and state, and who is asked about it."""
+
+    def __init__(self, shape: Shape, state: str, *, agent: Any, web: Any, owner: Any, people: dict[str, Any]) -> None:
+        self.shape, self.state, self.people = shape, state, people
+        self.id = ask(
+            agent,
+            kind=shape.kind,
+            phase=shape.phase,
+            requested_by=people["asker"].id,
+            calls=None if shape.calls else [],
+        )
+        self.thread, self.interrupt = row(agent, self.id, "thread, interrupt_id")
+        for number, name in enumerate(("staff", "writer")):
+            owner.execute(
+                "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
+                " VALUES (gen_random_uuid(), %s, %s, %s, 'Bill it', 'taken')",
+                (self.thread, number, people[name].id),
+            )
+        self.shown = self.brought(agent, web)
+        self.payload = Escalation.objects.get(pk=self.id).payload
+
+    def brought(self, agent: Any, web: Any) -> tuple[int, int]:
+        """Bring it to its shape and state; return what a page shows of it."""
+        shape, shown = self.shape, (0, 0)
+        if shape.revision is not None:
+            editor = self.people["editor"].id
+            args = {"user": editor, "calls": shape.revision, "shown": 0, "as_person": shape.as_person}
+            lifecycle.revise(web, escalation=self.id, **args)
+        if shape.proposes:
+            shown = show(agent, self.id, held=shape.held)
+        if self.state == "claimed":
+            lifecycle.claim(web, escalation=self.id, user=self.people["reviewer"].id)
+        if self.state in ("decided", "resumed", "done"):
+            first = next(name for name in ("reject", "close", "answer") if name in policies.DECISIONS[shape.kind])
+            lifecycle.decide(web, escalation=self.id, kind=first, text="First.", user=self.people["other"].id)
+        if self.state in ("resumed", "done"):
+            lifecycle.mark_resumed(agent, interrupt_ids=[self.interrupt])
+        if self.state == "done":
+            lifecycle.mark_done(agent, thread=self.thread)
+        if self.state == "expired":
+            lifecycle.expire(agent, escalation=self.id, text="Nobody decided in time.")
+        assert row(agent, self.id) == self.state
+        return shown
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """Return the calls that an edit starts from."""
+        return self.shape.revision or [{"index": call["index"], "arguments": call["arguments"]} for call in CALLS]
+
+
+@contextmanager
+def undone() -> Iterator[Any]:
+    """Give Django's own connection, and roll back whatever is done with it."""
+    with transaction.atomic():
+        connection.ensure_connection()
+        connection.connection.execute("SELECT")  # begins it: else the verb's own transaction would be the outermost, and commit
+        yield connection.connection
+        transaction.set_rollback(True)
+
+
+# -- asking the verb -----------------------------------------------------------------------------
+
+
+def of_verb(case: Case, role: str, decision: str) -> tuple[str, str]:
+    """Return what came of the verb, and the state afterwards."""
+    user = case.people[role]
+    check = permissions.check_user_can_withdraw if decision == "withdraw" else permissions.check_user_can_decide
+    with undone() as conn:
+        try:
+            check(user)
+            came = "nothing" if run(conn, case, user.id, decision) is None and decision == "settle" else "done"
+        except PermissionDenied:
+            came = "forbidden"
+        except (facts.Fact, errors.InsufficientPrivilege) as fact:
+            came = type(fact).__name__
+        taken = conn.execute("SELECT count(*) FROM public.escalations_decision WHERE escalation_id = %s", (case.id,)).fetchone()
+        state = row(conn, case.id)
+        decided = case.state not in ("open", "claimed") or (came == "done" and state == "decided")
+        assert taken == (int(decided),), (case.shape, case.state, role, decision)
+    return came, state
+
+
+def run(conn: Any, case: Case, user: int, decision: str) -> Any:
+    """Do it."""
+    same: dict[str, Any] = {"escalation": case.id, "user": user}
+    verbs: dict[str, Callable[[], Any]] = {
+        "approve": lambda: sign(conn, case.id, user, case.shown),
+        "edit": lambda: lifecycle.revise(conn, **same, calls=edited(30_000), shown=case.shown[0]),
+        "drop": lambda: lifecycle.revise(conn, **same, calls=case.calls[:1], shown=case.shown[0], as_person=case.shape.as_person),
+        "take_over": lambda: lifecycle.revise(conn, **same, calls=edited(25_000), shown=case.shown[0], as_person=True),
+        "withdraw": lambda: lifecycle.withdraw(conn, **same),
+        "expire": lambda: lifecycle.expire(conn, escalation=case.id, text=""),
+        "settle": lambda: lifecycle.settle(conn, object=f"thread:{case.thread}", text=""),
+        "reassign": lambda: lifecycle.reassign(conn, **same, to=case.people["other"].id),
+        "snooze": lambda: lifecycle.snooze(conn, **same, until=timezone.now() + timedelta(hours=1)),
+        "claim": lambda: lifecycle.claim(conn, **same),
+    }
+    verb = verbs.get(decision, lambda: lifecycle.decide(conn, **same, kind=decision, text="Because."))
+    return verb()
+
+
+# -- asking the page -----------------------------------------------------------------------------
+
+STATUS = {"done": 302, "forbidden": 403}
+
+
+def of_page(case: Case, client: Client, decision: str) -> tuple[int, str]:
+    """Return the page's status, and the state afterwards."""
+    path, form = request_for(case, decision)
+    with undone() as conn:
+        status = client.post(f"/escalations/{case.id}/{path}/", form).status_code
+        state = row(conn, case.id)
+    return status, state
+
+
+def request_for(case: Case, decision: str) -> tuple[str, dict[str, Any]]:
+    """Return where a browser sends this decision, and what."""
+    revision = case.shown[0]
+    if decision == "edit":
+        typed = [CallForm(call=CALLS[call["index"]] | call) for call in case.calls] if case.shape.proposes else []
+        named = {one.add_prefix(name): one[name].value() or "" for one in typed for name in one.fields}
+        return "edit", named | {"revision": revision, "call-0-amount_minor": "300.00"}
+    paths: dict[str, tuple[str, dict[str, Any]]] = {
+        "drop": ("drop", {"keep": ["0"], "revision": revision}),
+        "take_over": ("take-over", {"revision": revision}),
+        "reassign": ("reassign", {"to": case.people["other"].id}),
+        "snooze": ("snooze", {"span": "60"}),
+        "claim": ("claim", {}),
+        "approve": ("decide", {"kind": "approve", "revision": revision, "preview": case.shown[1] or 1}),
+    }
+    return paths.get(decision, ("decide", {"kind": decision, "text": "Because."}))
+
+
+def page_says(shape: Shape, role: str, decision: str, came: str) -> int:
+    """Return the status for what the table says."""
+    if "reviewer" not in ROLES[role]:
+        return 403
+    if decision in (*SYSTEM, "withdraw"):
+        return 422  # not offered here
+    if decision == "take_over" and shape.as_person and came == "done":
+        return 302  # it is that already: nothing happens
+    return STATUS.get(came, 409)
+
+
+# -- the matrix ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def people(database: None) -> dict[str, Any]:
+    return {name: person(name, *roles) for name, roles in ROLES.items()}
+
+
+@pytest.fixture
+def make(agent: Any, web: Any, owner: Any, people: dict[str, Any]) -> Callable[[Shape, str], Case]:
+    return lambda shape, state: Case(shape, state, agent=agent, web=web, owner=owner, people=people)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_verb_does_what_the_table_says(make: Callable[[Shape, str], Case], name: str) -> None:
+    shape, wrong = SHAPES[name], []
+    for state in STATES:
+        case = make(shape, state)
+        for role in ROLES:
+            for decision in DECISIONS:
+                said = expected(shape, state, role, decision, case.payload)
+                after = becomes(state, decision) if said == "done" else state
+                came = of_verb(case, role, decision)
+                if came != (said, after):
+                    wrong.append((state, role, decision, (said, after), came))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_page_does_what_the_table_says(make: Callable[[Shape, str], Case], people: dict[str, Any], name: str) -> None:
+    shape, wrong = SHAPES[name], []
+    clients = {role: Client() for role in ROLES}
+    for role, client in clients.items():
+        client.force_login(people[role], backend="django.contrib.auth.backends.ModelBackend")
+    for state in STATES:
+        case = make(shape, state)
+        for role, client in clients.items():
+            for decision in DECISIONS:
+                said = expected(shape, state, role, decision, case.payload)
+                status = page_says(shape, role, decision, said)
+                if (came := of_page(case, client, decision)[0]) != status:
+                    wrong.append((state, role, decision, said, status, came))
+    assert wrong == []
+
+
+def test_the_matrix_is_whole() -> None:
+    assert {shape.kind for shape in SHAPES.values()} == set(Escalation.Kind.values)
+    assert set(Decision.Kind.values) < set(DECISIONS)
+    assert {name for names in policies.DECISIONS.values() for name in names} < set(DECISIONS)
+    assert CASES == 15 * 6 * 9 * 14
