@@ -18,6 +18,7 @@ HAPPENED = {
     "held": "Nothing ran.",
     "waits": "Nothing ran.",
     "rejected": "A reviewer said no. Nothing ran.",
+    "dropped": "A reviewer removed it. Nothing of it ran.",
     "asked": "A person was asked. Nothing was changed.",
     "left_open": "Nothing of it is committed: it runs now, or its worker ended.",
     "stopped": "Whatever it did was rolled back.",

@@ -18,6 +18,7 @@ HEADLINES = {
     "refused": "Refused before running. Nothing was changed.",
     "held": "Held for a person. Nothing ran.",
     "rejected": "A reviewer said no. Nothing ran.",
+    "drifted": "It would no longer do what was approved. Nothing was changed.",
     "infrastructure": "The database or the network failed. Nothing was changed.",
     "lost_lease": "Another worker had taken over. Nothing was changed.",
     "bug": "Something unexpected happened. Nothing was changed.",
@@ -80,7 +81,8 @@ class Evidence:
     def headline(self) -> str:
         """Return what became of it in one sentence."""
         if self.result == "committed":
-            return self.calls[0].sentence if len(self.calls) == 1 else f"{len(self.calls)} calls were applied together"
+            ran = [call for call in self.calls if call.fate == "applied"]
+            return ran[0].sentence if len(ran) == 1 else f"{len(ran)} calls were applied together"
         if self.result == "rolled_back":
             return f"“{self.failing.sentence}” failed" if self.failing else "A call failed"
         return HEADLINES[self.result]
@@ -165,7 +167,10 @@ def _evidence(
     return Evidence(
         attempt=attempt,
         outcome=outcome,
-        calls=[_call(call, outcome=outcome, changed=changed, told=told or (outcome.told if outcome else None)) for call in asked],
+        calls=[
+            _call(call, outcome=outcome, changed=changed, told=[*(told or ()), *((outcome.told if outcome else None) or ())])
+            for call in asked
+        ],
     )
 
 
@@ -179,7 +184,7 @@ def _call(call: Mapping[str, Any], *, outcome: AttemptOutcome | None, changed: l
         id=call.get("id") or "",
         tool=call.get("tool") or "",
         arguments=call.get("arguments"),
-        fate=_fate(index, outcome=outcome, told=answer, problem=problem),
+        fate="dropped" if call.get("dropped") else _fate(index, outcome=outcome, told=answer, problem=problem),
         told=answer.get("text", ""),
         reason=problem.get("sentence", ""),
         fault=fault_of(outcome) if outcome and failing else None,

@@ -21,6 +21,7 @@ ATTEMPTS = {
     "refused": Mark(state="failed", icon="ban", word="Refused before running"),
     "held": Mark(state="held", icon="hand", word="Held"),
     "rejected": Mark(state="failed", icon="x", word="Rejected"),
+    "drifted": Mark(state="held", icon="history", word="Stopped: changed since"),
     "infrastructure": Mark(state="failed", icon="database", word="Infrastructure"),
     "lost_lease": Mark(state="undone", icon="unlink", word="Lost its lease"),
     "bug": Mark(state="failed", icon="triangle-alert", word="Bug"),
@@ -34,6 +35,7 @@ CALLS = {
     "held": Mark(state="held", icon="hand", word="Held"),
     "waits": Mark(state="queued", icon="circle-dashed", word="Waits with its batch"),
     "rejected": Mark(state="failed", icon="x", word="Rejected"),
+    "dropped": Mark(state="undone", icon="x", word="Removed by a reviewer"),
     "asked": ASKED,
     "left_open": LEFT_OPEN,
     "stopped": Mark(state="undone", icon="undo-2", word="Not applied: stopped"),
@@ -47,6 +49,8 @@ DECISIONS = {
     "close": Mark(state="queued", icon="x", word="Closed"),
     "expire": Mark(state="undone", icon="timer", word="Expired undecided"),
     "settle": Mark(state="applied", icon="check", word="Settled"),
+    "take_over": Mark(state="applied", icon="user-round-check", word="Taken over"),
+    "withdraw": Mark(state="undone", icon="undo-2", word="Withdrawn"),
 }
 PROGRESS = {
     "open": Mark(state="held", icon="clock", word="Open"),
