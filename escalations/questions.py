@@ -19,10 +19,29 @@ KINDS: Mapping[str, Mark] = {
     "rejected_payment": Mark(state="failed", icon="ban", word="Payment refused"),
     "dirty_state": Mark(state="uncertain", icon="git-compare-arrows", word="Books disagree"),
 }
-WANTED = {"approve": "approval", "reject": "rejection", "answer": "answer", "retry": "retry", "close": "closing"}
+WANTED = {
+    "approve": "approval",
+    "take_over": "signature",
+    "reject": "rejection",
+    "answer": "answer",
+    "retry": "retry",
+    "close": "closing",
+}
 LONGEST = 120  # characters of a staff message in a list
 LAST_ONE = "The last one: "  # in the reason of a series of rollbacks, before what the last one failed on
-RULES = {"per_call": "Over the limit for one call", "kill_switch": "Changes are paused"}
+RULES = {
+    "per_call": "Over the limit for one call",
+    "kill_switch": "Changes are paused",
+    "second_reviewer": "Two reviewers have to sign",
+    "customer_day": "Over the customer's limit for a day",
+    "staff_day": "Over the staff member's limit for a day",
+    "conversation": "Over the limit for one conversation",
+    "same_effect": "The same was done before",
+    "first_use": "First use of a tool",
+    "currency": "Another currency than the customer's",
+    "destination": "Another destination than before",
+    "rejected_before": "A reviewer said no to this before",
+}
 
 
 def title(escalation: Escalation) -> str:
