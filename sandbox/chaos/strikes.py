@@ -16,8 +16,8 @@ LEASE = (33.0, 38.0)  # longer than the lease of a thread
 RUN = (
     "run.leased", "run.taken", "checkpoint.put", "checkpoint.put_inside", "checkpoint.put_done", "checkpoint.writes",
     "checkpoint.writes_inside", "checkpoint.writes_done", "batch.begin", "batch.savepoint", "batch.write", "batch.release",
-    "batch.commit", "batch.committed", "question.asked", "question.opened", "decision.read", "decision.resumed", "run.ended",
-    "run.released",
+    "batch.commit", "batch.committed", "question.asked", "question.opened", "preview.tried", "preview.made",
+    "preview.kept", "decision.read", "decision.resumed", "run.ended", "run.released",
 )  # fmt: skip
 POINTS: Mapping[str, Sequence[str]] = {
     "agent": RUN,

@@ -43,6 +43,9 @@ PASSED: Mapping[Way, Mapping[str, int]] = MappingProxyType(
             **dict.fromkeys(WRITES, 4),
             "question.asked": 1,
             "question.opened": 1,
+            "preview.tried": 1,
+            "preview.made": 1,
+            "preview.kept": 1,
         },
         "approved": {
             "decision.committed": 1,

@@ -39,9 +39,15 @@ class Person:
         answer = self._send("POST", f"/api/conversations/{conversation}/messages/", json={"id": message, "text": text})
         assert answer.status_code in (200, 201), answer.text
 
-    def approve(self, escalation: int) -> None:
-        """Approve what was proposed first; a decision that was taken but not answered is found taken."""
-        answer = self._send("POST", f"/escalations/{escalation}/decide/", data={"kind": "approve", "revision": 0})
+    def look_again(self, escalation: int) -> None:
+        """Ask for another preview."""
+        answer = self._send("POST", f"/escalations/{escalation}/preview/")
+        assert answer.status_code in (302, 409), f"{answer.status_code} for a preview of {escalation}"
+
+    def approve(self, escalation: int, *, preview: int) -> None:
+        """Sign what was proposed first, as a preview shows it; a signature that was taken but not answered is found taken."""
+        shown = {"kind": "approve", "revision": 0, "preview": preview}
+        answer = self._send("POST", f"/escalations/{escalation}/decide/", data=shown)
         assert answer.status_code in (302, 409), f"{answer.status_code} for the approval of {escalation}"
 
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:

@@ -86,7 +86,7 @@ class _Run:
         for talk in asked:
             self.desk.say(talk)
         for talk in asked:
-            self.desk.until_asked(talk)
+            self.desk.until_shown(talk)
 
     def _lane(self, lane: list[Wave]) -> None:
         """Strike one wave of a part after the other.
@@ -150,10 +150,10 @@ class _Run:
         return left
 
     def _look(self, talks: list[Talk]) -> list[str]:
-        asked = [found for talk in talks if talk.way != "said" and (found := self.desk.question(talk))]
-        for escalation in asked:
-            self.desk.reviewer.approve(escalation)
-        return [f"escalation {number}" for number in asked] + ends.moving(self.desk, talks)
+        asked = [talk for talk in talks if talk.way != "said" and self.desk.question(talk)]
+        for talk in asked:
+            self.desk.approve(talk)
+        return [f"the question of {talk.thread}" for talk in asked] + ends.moving(self.desk, talks)
 
 
 def check_invariants(stack: Stack) -> "subprocess.CompletedProcess[str]":

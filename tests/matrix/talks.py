@@ -26,8 +26,10 @@ SMALL, LARGE = 1250, 600_000  # minor units: run at once, held for a person
 FIRST_YEAR = 2031
 LONG = 90  # seconds
 WAITS = """
-SELECT e.id FROM public.escalations_escalation e JOIN public.agent_thread t USING (thread)
+SELECT e.id, p.id, p.outcome FROM public.escalations_escalation e JOIN public.agent_thread t USING (thread)
+JOIN public.escalations_revision r ON r.escalation_id = e.id JOIN public.escalations_preview p ON p.revision_id = r.id
 WHERE thread = %s AND e.kind = 'approval' AND e.state IN ('open', 'claimed') AND t.state = 'waiting'
+ORDER BY p.id DESC LIMIT 1
 """
 
 
@@ -76,6 +78,25 @@ class Desk:
         found = self.rows(WAITS, talk.thread)
         return found[0][0] if found else None
 
+    def approve(self, talk: Talk) -> None:
+        """Sign what the newest preview shows; one that found its data locked is asked for again."""
+        for escalation, preview, outcome in self.rows(WAITS, talk.thread):
+            if outcome == "clean":
+                self.reviewer.approve(escalation, preview=preview)
+            elif outcome is not None:
+                self.reviewer.look_again(escalation)
+
+    def until_shown(self, talk: Talk) -> None:
+        """Wait until the conversation waits for a person who can sign what it would do."""
+
+        def shown() -> bool:
+            found = self.rows(WAITS, talk.thread)
+            if found and found[0][2] not in ("clean", None):
+                self.reviewer.look_again(found[0][0])
+            return bool(found) and found[0][2] == "clean"
+
+        until(shown, seconds=LONG, what="a preview")
+
     def until_asked(self, talk: Talk) -> int:
         """Wait until the conversation waits for a person."""
         found = until(lambda: self.question(talk), seconds=LONG, what="a question")
@@ -85,7 +106,8 @@ class Desk:
     def go_on(self, talk: Talk) -> None:
         """Do what brings a conversation to the points of its way."""
         if talk.way == "approved":
-            self.reviewer.approve(self.until_asked(talk))
+            self.until_shown(talk)
+            self.approve(talk)
         else:
             self.say(talk)
 
