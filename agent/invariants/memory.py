@@ -48,9 +48,13 @@ WHERE a.status IS DISTINCT FROM 'success' OR a.tool_call_id IS DISTINCT FROM e.t
 RECORDED = """
 SELECT a.thread, a.message_id, a.text, answer ->> 'text' AS recorded FROM public.agent_transcript_entry a
 LEFT JOIN LATERAL (
-    SELECT b.told FROM public.ledger_batch_abort b
-    WHERE b.thread = a.thread AND b.ai_message_id = regexp_replace(a.message_id, ':[0-9]+$', '')
-    ORDER BY b.generation DESC LIMIT 1) AS newest ON true
+    SELECT told FROM (
+        SELECT o.told, true AS committed, o.generation FROM public.ledger_attempt_outcome o
+        WHERE o.thread = a.thread AND o.ai_message_id = regexp_replace(a.message_id, ':[0-9]+$', '') AND o.outcome = 'committed'
+        UNION ALL
+        SELECT b.told, false, b.generation FROM public.ledger_batch_abort b
+        WHERE b.thread = a.thread AND b.ai_message_id = regexp_replace(a.message_id, ':[0-9]+$', '')
+    ) AS given ORDER BY committed DESC, generation DESC LIMIT 1) AS newest ON true
 LEFT JOIN LATERAL jsonb_array_elements(newest.told) AS answer
     ON answer ->> 'call_index' = substring(a.message_id FROM ':([0-9]+)$')
 JOIN public.agent_thread t ON t.thread = a.thread AND t.state = 'idle'

@@ -14,6 +14,8 @@ UNDONE = """
 SELECT o.attempt_id, o.failed_call, call ->> 'tool' AS tool, (call ->> 'index')::integer AS call_index
 FROM public.ledger_attempt_outcome o CROSS JOIN jsonb_array_elements(o.calls) AS call
 WHERE o.outcome = 'rolled_back' AND (call ->> 'index')::integer < o.failed_call AND call ->> 'tool' = ANY(%(writing)s)
+  AND NOT coalesce((call ->> 'dropped')::boolean, false)
+  AND NOT o.told @> jsonb_build_array(jsonb_build_object('call_index', call -> 'index', 'status', 'failed'))
   AND NOT coalesce(o.undone, '[]') @> jsonb_build_array(jsonb_build_object('call_index', call -> 'index'))
 """
 NAMED = """
@@ -22,6 +24,7 @@ WHERE CASE outcome
     WHEN 'rolled_back' THEN failed_call IS NULL OR detail IS NULL OR calls -> failed_call IS NULL
     WHEN 'refused' THEN coalesce(jsonb_array_length(problems), 0) = 0
     WHEN 'held' THEN coalesce(jsonb_array_length(problems), 0) = 0
+    WHEN 'drifted' THEN undone IS NULL AND detail IS NULL
     WHEN 'infrastructure' THEN detail IS NULL
     WHEN 'bug' THEN detail IS NULL
     ELSE false END
@@ -40,6 +43,19 @@ WHERE o.outcome IN ('rolled_back', 'refused', 'rejected') AND ROW(
 ) IS DISTINCT FROM ROW(
     (SELECT array_agg((answer ->> 'call_index')::integer ORDER BY (answer ->> 'call_index')::integer)
      FROM jsonb_array_elements(coalesce(o.told, '[]')) answer)
+)
+UNION ALL
+SELECT o.attempt_id, o.outcome, jsonb_array_length(a.calls), coalesce(jsonb_array_length(o.told), 0)
+FROM public.ledger_attempt_outcome o JOIN public.ledger_attempt a ON a.id = o.attempt_id
+WHERE o.outcome = 'committed' AND (o.told IS NOT NULL OR a.calls @> '[{"dropped": true}]') AND ROW(
+    (SELECT array_agg((call ->> 'index')::integer ORDER BY (call ->> 'index')::integer) FROM jsonb_array_elements(a.calls) call)
+) IS DISTINCT FROM ROW(
+    (SELECT array_agg(at ORDER BY at) FROM (
+        SELECT (answer ->> 'call_index')::integer AS at FROM jsonb_array_elements(coalesce(o.told, '[]')) answer
+        UNION ALL
+        SELECT call_index FROM public.ledger_execution e WHERE e.attempt_id = o.attempt_id AND NOT coalesce(o.told, '[]')
+            @> jsonb_build_array(jsonb_build_object('call_index', call_index, 'status', 'applied'))
+    ) AS answers)
 )
 """
 UNTOLD = """
@@ -77,7 +93,7 @@ INVARIANTS = (
     Invariant(
         name="ledger.one_answer_a_call",
         guarantee=3,
-        says="A step that was not applied has exactly one recorded answer for each of its calls.",
+        says="A step that was not applied, or not as the model sent it, has exactly one recorded answer for each of its calls.",
         query=ONE_ANSWER,
     ),
     Invariant(

@@ -8,9 +8,13 @@ from ledger.invariants.declaring import Invariant
 
 
 def tools() -> Mapping[str, Any]:
-    """Return the names of the installed tools that may write, and of those that never do."""
+    """Return the names of the installed tools that may write, of those that never do, and of those that depend on none."""
     known = sentences.tools().values()
-    return {"writing": [tool.name for tool in known if tool.writes], "reading": [tool.name for tool in known if not tool.writes]}
+    return {
+        "writing": [tool.name for tool in known if tool.writes],
+        "reading": [tool.name for tool in known if not tool.writes],
+        "independent": [tool.name for tool in known if tool.independent],
+    }
 
 
 HAS_EFFECT = """
@@ -54,20 +58,31 @@ WHERE w.xid <> calls.xid
 COMMITTED = """
 SELECT e.thread, e.ai_message_id, e.call_index, e.tool, e.attempt_id, o.outcome FROM public.ledger_execution e
 LEFT JOIN public.ledger_attempt_outcome o ON o.attempt_id = e.attempt_id
+LEFT JOIN public.ledger_attempt a ON a.id = e.attempt_id
 WHERE ROW(o.outcome, o.thread, o.ai_message_id, o.generation)
     IS DISTINCT FROM ROW('committed', e.thread, e.ai_message_id, e.generation)
+    OR (a.id IS NOT NULL AND a.performed_by IS DISTINCT FROM e.performed_by)
 """
+# Reviewers drop calls, and of a partial step some fail: whatever else was asked for was executed.
 WHOLE = """
 WITH asked AS (
     SELECT o.attempt_id, (call ->> 'index')::integer AS call_index, call ->> 'tool' AS tool, call ->> 'id' AS tool_call_id
     FROM public.ledger_attempt_outcome o LEFT JOIN public.ledger_attempt a ON a.id = o.attempt_id
-    LEFT JOIN LATERAL jsonb_array_elements(a.calls) AS call ON true
+    LEFT JOIN LATERAL jsonb_array_elements(a.calls) AS call ON NOT coalesce((call ->> 'dropped')::boolean, false)
+        AND NOT (o.partial AND o.told @> jsonb_build_array(jsonb_build_object('call_index', call -> 'index', 'status', 'failed')))
     WHERE o.outcome = 'committed'
 )
 SELECT coalesce(asked.attempt_id, e.attempt_id) AS attempt_id, coalesce(asked.call_index, e.call_index) AS call_index,
     asked.tool AS asked, e.tool AS executed
 FROM asked FULL JOIN public.ledger_execution e ON e.attempt_id = asked.attempt_id AND e.call_index = asked.call_index
 WHERE ROW(asked.tool, asked.tool_call_id) IS DISTINCT FROM ROW(e.tool, e.tool_call_id) OR asked.tool IS NULL
+"""
+PARTIAL = """
+SELECT o.attempt_id, o.thread, o.ai_message_id, o.failed_call FROM public.ledger_attempt_outcome o
+JOIN public.ledger_attempt a ON a.id = o.attempt_id
+WHERE o.partial AND (o.failed_call IS NULL OR NOT o.told @> '[{"status": "failed"}]'
+    OR NOT EXISTS (SELECT FROM public.ledger_execution e WHERE e.attempt_id = o.attempt_id)
+    OR EXISTS (SELECT FROM jsonb_array_elements(a.calls) AS call WHERE NOT call ->> 'tool' = ANY(%(independent)s)))
 """
 ONE_ATTEMPT = """
 SELECT thread, ai_message_id, count(DISTINCT attempt_id) AS attempts, min(generation) AS lowest, max(generation) AS highest
@@ -120,14 +135,21 @@ INVARIANTS = (
     Invariant(
         name="ledger.execution_was_committed",
         guarantee=2,
-        says="Every executed call belongs to an attempt at the same step whose outcome is committed.",
+        says="Every executed call belongs to an attempt at the same step, by the same actor, whose outcome is committed.",
         query=COMMITTED,
     ),
     Invariant(
         name="ledger.batch_is_whole",
         guarantee=1,
-        says="A committed attempt has executed each of its calls, and no other.",
+        says="A committed attempt has executed each of its calls that was not dropped or told to have failed, and no other.",
         query=WHOLE,
+    ),
+    Invariant(
+        name="ledger.partial_was_declared",
+        guarantee=1,
+        says="Only steps of tools that declare that they do not depend on each other were applied without a call that failed.",
+        query=PARTIAL,
+        values=tools,
     ),
     Invariant(
         name="ledger.step_ran_in_one_attempt",

@@ -27,6 +27,7 @@ LOOKED_UP = "(SELECT attempt_id FROM public.ledger_execution WHERE tool = 'LookU
 OPENING = """(SELECT min(c.id) FROM public.ledger_row_change c WHERE c.login = 'backstop_owner' AND c.subject =
     (SELECT subject FROM public.ledger_execution WHERE tool = 'LookUpCustomer'))"""
 FAILED = "(SELECT attempt_id FROM public.ledger_attempt_outcome WHERE outcome = 'rolled_back' AND failed_call = 1)"
+PARTIAL = "(SELECT attempt_id FROM public.ledger_attempt_outcome WHERE partial)"
 WAITS = "(SELECT thread FROM public.agent_thread WHERE state = 'waiting')"
 WAITING_ABORT = f"(SELECT attempt_id FROM public.ledger_batch_abort WHERE thread = {WAITS} LIMIT 1)"
 QUIET = "(SELECT thread FROM public.agent_conversation ORDER BY id LIMIT 1)"
@@ -82,6 +83,8 @@ LEDGER = {
         UPDATE public.ledger_attempt_outcome SET generation = 1 WHERE attempt_id = {STEP}""",
     "ledger.batch_is_whole": f"""UPDATE public.ledger_attempt
         SET calls = calls || '[{{"index": 2, "id": "x", "tool": "VoidInvoice"}}]' WHERE id = {STEP}""",
+    "ledger.partial_was_declared": f"""UPDATE public.ledger_attempt
+        SET calls = jsonb_set(calls, '{{0,tool}}', '"QueueCharge"') WHERE id = {PARTIAL}""",
     "ledger.step_ran_in_one_attempt": f"""UPDATE public.ledger_execution SET generation = call_index
         WHERE attempt_id = {STEP}""",
     "ledger.call_ran_once": f"""ALTER TABLE public.ledger_execution DROP CONSTRAINT ledger_execution_pkey;

@@ -93,6 +93,7 @@ def connected(superuser: Connection, folder: Path) -> Iterator[Usage]:
 def live(usage: Usage) -> None:
     """Let staff, agent, reviewers, relay and provider do what they do on any day."""
     _correct_and_charge(usage)
+    _void_some(usage)
     _be_refused(usage)
     _ask(usage)
     _wait(usage)
@@ -129,6 +130,18 @@ def _correct_and_charge(usage: Usage) -> None:
             call(who, "QueueCharge", **OCTOBER, amount_minor=0),
         ),
         says("Voided."),
+    )
+
+
+def _void_some(usage: Usage) -> None:
+    """Two invoices to void, of which one is not there: the other one is voided alone."""
+    who = usage.customer("studio")
+    void = [call(who, "VoidInvoice", billing_period=on["billing_period"], reason="A mistake") for on in (OCTOBER, SEPTEMBER)]
+    usage.talk(
+        who,
+        calls(call(who, "CreateInvoice", **SEPTEMBER, amount_minor=4_000), ids=["a"]),
+        calls(*void, ids=["b", "c"]),
+        says("One is voided."),
     )
 
 
