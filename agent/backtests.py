@@ -3,6 +3,7 @@
 Counted are the steps that were applied, and those that were held and never ran. A step that was held and approved is one.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,7 +99,7 @@ STEPS = """, steps AS (
 SELECT count(*), count(*) FILTER (WHERE steps.would), count(*) FILTER (WHERE steps.does), (
     SELECT coalesce(jsonb_agg(to_jsonb(newest)), '[]') FROM (
         SELECT attempt_id, extract(epoch FROM at)::float8 AS at, subject, measured, currency FROM steps WHERE steps.would
-        ORDER BY at DESC, attempt_id LIMIT %(examples)s) AS newest)
+        ORDER BY at DESC, attempt_id LIMIT %(examples)s) AS newest)::text
 FROM steps
 """
 
@@ -151,7 +152,7 @@ def answer(conn: Connection[Any], *, change: Change) -> Answer:
     except errors.QueryCanceled as error:
         raise TooLong from error
     return Answer(
-        change=change, now_value=now, steps=row[0], held=row[1], held_now=row[2], examples=_examples(row[3])
+        change=change, now_value=now, steps=row[0], held=row[1], held_now=row[2], examples=_examples(json.loads(row[3]))
     )  # fmt: skip
 
 
