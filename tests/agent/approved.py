@@ -8,7 +8,8 @@ from agent.approvals import Permission
 from agent.batch import Batch
 from agent.tools import Arguments, Tool
 from escalations.previews import Made
-from tests.agent.batches import Desk
+from ledger import invariants
+from tests.agent.batches import Connection, Desk
 
 
 class Nothing(Arguments):
@@ -22,7 +23,9 @@ def make_tool(name: str, run: Any, **details: Any) -> Tool:
 
 def approved(batch: Batch, made: Made, **decided: Any) -> Batch:
     """Return the batch as it is to run after somebody signed the preview."""
-    return replace(batch, permission=Permission(decision=1, escalation=1, digest=made.digest, waived=tuple(made.verdicts), **decided))
+    return replace(
+        batch, permission=Permission(decision=1, escalation=1, digest=made.digest, waived=tuple(made.verdicts), **decided)
+    )
 
 
 def edited(batch: Batch, index: int, **arguments: Any) -> Batch:
@@ -39,6 +42,12 @@ def everything(desk: Desk) -> dict[str, int]:
         "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') ORDER BY 1"
     ).fetchall()
     return {name: desk.count(name) for (name,) in tables}
+
+
+def contradicted(keeper: Connection, *apps: str) -> list[str]:
+    """Return the invariants that do not hold, of books and ledger if nothing else is asked for."""
+    asked = [one for one in invariants.every() if one.name.partition(".")[0] in (apps or ("billing", "ledger"))]
+    return [found.invariant.name for found in invariants.findings(keeper, invariants=asked) if not found.holds]
 
 
 def preview(desk: Desk, batch: Batch, **details: Any) -> Made:

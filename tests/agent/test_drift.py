@@ -9,7 +9,7 @@ from agent.approvals import Permission
 from agent.batch import BatchResult, run_batch
 from agent.failures import Bug, Infrastructure
 from tests import faults
-from tests.agent.approved import approved, edited, everything, preview
+from tests.agent.approved import approved, contradicted, edited, everything, preview
 from tests.agent.batches import Desk, make_customer, move_credit
 
 SEPTEMBER = {"billing_period": "2026-09-01", "currency": "EUR"}
@@ -64,7 +64,7 @@ def test_whatever_changed_since_stops_it(desk: Desk, change: str) -> None:
     assert result.attempt_id == outcome["attempt_id"]
 
 
-def test_the_evidence_says_what_would_have_happened_and_it_can_be_approved_again(desk: Desk) -> None:
+def test_the_evidence_says_what_would_have_happened_and_it_can_be_approved_again(desk: Desk, keeper: Any) -> None:
     make_invoice(desk)
     batch = desk.batch(CREDIT)
     made = preview(desk, batch)
@@ -75,6 +75,7 @@ def test_the_evidence_says_what_would_have_happened_and_it_can_be_approved_again
     assert desk.scalar("SELECT balance_minor FROM public.billing_credit_account") == 5100
     assert run(desk, approved(batch, preview(desk, batch))).kind == "applied"
     assert desk.scalar("SELECT balance_minor FROM public.billing_credit_account") == 4200
+    assert contradicted(keeper, "ledger") == []
 
 
 def test_what_would_fail_now_is_asked_about_again_and_not_told(desk: Desk) -> None:
@@ -134,7 +135,7 @@ def changed(desk: Desk, **decided: Any) -> Any:
     return replace(approved(batch, made, **permission), generation=1)
 
 
-def test_an_edited_batch_runs_as_edited_and_every_call_is_answered_once(desk: Desk) -> None:
+def test_an_edited_batch_runs_as_edited_and_every_call_is_answered_once(desk: Desk, keeper: Any) -> None:
     batch = changed(desk)
     result = run(desk, batch)
     assert result.kind == "applied"
@@ -149,6 +150,7 @@ def test_an_edited_batch_runs_as_edited_and_every_call_is_answered_once(desk: De
     assert desk.scalar("SELECT balance_minor FROM public.billing_credit_account") == 4200
     rows = desk.owner.execute("SELECT call_index, generation, performed_by FROM public.ledger_execution ORDER BY 1").fetchall()
     assert rows == [(0, 1, None), (2, 1, None)]
+    assert contradicted(keeper) == []
 
 
 def test_a_replay_of_an_edited_batch_answers_the_same_and_applies_nothing(desk: Desk) -> None:
@@ -172,7 +174,7 @@ def test_the_attempt_says_what_was_to_run(desk: Desk) -> None:
     ]
 
 
-def test_a_batch_that_a_person_performs_is_marked_as_theirs(desk: Desk) -> None:
+def test_a_batch_that_a_person_performs_is_marked_as_theirs(desk: Desk, keeper: Any) -> None:
     batch = changed(desk, performed_by=42)
     result = run(desk, batch)
     assert result.answers[0].text.startswith("APPLIED BY A PERSON (amount_minor: 1000 → 800): {")
@@ -180,6 +182,7 @@ def test_a_batch_that_a_person_performs_is_marked_as_theirs(desk: Desk) -> None:
     assert desk.owner.execute("SELECT DISTINCT performed_by, on_behalf_of FROM public.ledger_execution").fetchall() == [(42, 7)]
     assert desk.scalar("SELECT performed_by FROM public.ledger_attempt") == 42
     assert run(desk, batch).answers == result.answers
+    assert contradicted(keeper) == []
 
 
 def test_an_edit_is_validated_and_judged_as_any_batch(desk: Desk) -> None:

@@ -68,7 +68,9 @@ def test_a_failing_call_is_undone_alone(desk: Desk, failing: int, failure: dict[
     assert outcome["told"] == [result.answers[failing].row()]
     if "day" in failure:
         assert (outcome["constraint_name"], outcome["statement_number"]) == ("billing_invoice_period_is_month", 2)
-    months = desk.owner.execute("SELECT extract(month FROM billing_period)::int FROM public.billing_invoice ORDER BY 1").fetchall()
+    months = desk.owner.execute(
+        "SELECT extract(month FROM billing_period)::int FROM public.billing_invoice ORDER BY 1"
+    ).fetchall()
     assert [month for (month,) in months] == sorted(m for at in range(3) if at != failing for m in (at + 1, at + 7))
     assert desk.count("ledger_execution") == 2
     assert desk.count("ledger_batch_abort") == 0
