@@ -60,7 +60,7 @@ async function refresh() {
 }
 
 function live(on) {
-  const clock = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const clock = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   byId("live").hidden = !on;
   byId("live-off").hidden = true;
   if (on) byId("live").querySelector("time").textContent = clock;
@@ -174,6 +174,7 @@ function taken(form, answer, focused) {
   (byId(focused)?.querySelector("a") ?? byId("results")).focus({ preventScroll: true });
 }
 
+document.querySelector("#tabs [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
 ready();
 shown = byId("tray")?.dataset.version ? chosen().join() : "";
 live(true);
