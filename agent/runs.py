@@ -21,12 +21,13 @@ from ledger import wiring
 Pool = ConnectionPool[Connection[Any]]
 
 STOPPED_BY = """
-SELECT coalesce(u.username, 'a staff member')
-FROM public.agent_thread t LEFT JOIN public.auth_user u ON u.id = t.stop_requested_by
+SELECT coalesce(u.username, 'a staff member') || CASE WHEN t.stepped_in_by IS NOT NULL THEN ', who stepped in' ELSE '' END
+FROM public.agent_thread t LEFT JOIN public.auth_user u ON u.id = coalesce(t.stepped_in_by, t.stop_requested_by)
 WHERE t.thread = %s AND t.stop_requested_at IS NOT NULL
 """
 FORGET_STOP = """
-UPDATE public.agent_thread SET stop_requested_at = NULL, stop_requested_by = NULL WHERE thread = %s AND fence = %s
+UPDATE public.agent_thread SET stop_requested_at = NULL, stop_requested_by = NULL
+WHERE thread = %s AND fence = %s AND stepped_in_by IS NULL
 """
 
 
@@ -68,11 +69,12 @@ class Run:
         return str(row[0]) if row else None
 
     def forget_stop(self) -> None:
-        """Begin the next turn without the wish that ended the last one."""
+        """Begin the next turn without the wish that ended the last one; who stepped in meanwhile stops this one too."""
         if self.stop.is_set():
             with self.pool.connection() as conn:
-                conn.execute(FORGET_STOP, (self.thread, self.lease.fence))
-            self.stop.clear()
+                forgotten = conn.execute(FORGET_STOP, (self.thread, self.lease.fence)).rowcount
+            if forgotten:
+                self.stop.clear()
 
 
 class ActiveRuns:
