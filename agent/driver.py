@@ -149,9 +149,8 @@ class _Drive:
             snapshot = self._snapshot()
             if snapshot.interrupts:
                 decided = self._decided(snapshot)
-                if not decided:
+                if not decided or not self._resume(decided):
                     return "waiting", self._ask(snapshot)[:ACTIVITY]
-                self._resume(decided)
             elif snapshot.tasks:  # unfinished, whatever `next` says
                 self._invoke(None)
             elif not self._answer_messages(snapshot):
@@ -172,7 +171,8 @@ class _Drive:
         for _ in range(ROUNDS):
             if taken is None:
                 return False
-            self.run.forget_stop()
+            if self.run.stop.is_set() and not self._is_silent():  # else it stops with what a person stepped into
+                self.run.forget_stop()
             if "__interrupt__" in self._invoke(_input(taken)):
                 return True
             self._check()
@@ -205,15 +205,21 @@ class _Drive:
         with self.run.pool.connection() as conn:
             return lifecycle.decisions_for(conn, interrupt_ids=[item.id for item in snapshot.interrupts])
 
-    def _resume(self, decided: dict[str, dict[str, Any]]) -> None:
-        """Hand the decisions over. They stay rows: after a crash before the next checkpoint they are handed over again."""
+    def _resume(self, decided: dict[str, dict[str, Any]]) -> bool:
+        """Hand the decisions over, unless a person answers instead of the agent; then they wait.
+
+        They stay rows: after a crash before the next checkpoint they are handed over again.
+        """
         faults.reach("decision.read", thread=self.run.thread)
         with self.run.pool.connection() as conn, conn.transaction():
             leases.check(conn, self.run.lease)
+            if threads.is_silent(conn, thread=self.run.thread):
+                return False
             lifecycle.mark_resumed(conn, interrupt_ids=list(decided))
         self.decided = True
         faults.reach("decision.resumed", thread=self.run.thread)
         self._invoke(Command(resume=decided))
+        return True
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -224,6 +230,10 @@ class _Drive:
         seen = {str(message.id) for message in snapshot.values.get("messages", [])}
         with self.run.pool.connection() as conn:
             return queue.taken_but_unseen(conn, self.run.lease, seen=seen)
+
+    def _is_silent(self) -> bool:
+        with self.run.pool.connection() as conn:
+            return threads.is_silent(conn, thread=self.run.thread)
 
     def _take(self) -> Taken | None:
         with self.run.pool.connection() as conn:

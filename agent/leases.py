@@ -69,7 +69,7 @@ UPDATE public.agent_thread t SET lease_owner = NULL, leased_until = NULL, state 
 WHERE thread = %(thread)s AND fence = %(fence)s
 RETURNING t.thread
 ), {events.emitted_for("given_back", kind="status")}
-SELECT CASE WHEN %(state)s = 'waiting' THEN NOT {threads.ASKS_PERSON} OR {threads.WANTS_PREVIEW} ELSE {threads.HAS_QUEUED} END
+SELECT CASE WHEN %(state)s = 'waiting' THEN {threads.WAITING_CAN_GO_ON} ELSE {threads.IDLE_CAN_GO_ON} END
 FROM given_back AS c
 """  # noqa: S608
 # The sweeper drives it again, not before `next_sweep_at`; `sweeps` keeps counting.

@@ -8,14 +8,15 @@ from uuid import UUID
 from langchain_core.messages import HumanMessage
 from psycopg import Connection
 
-from agent import leases
+from agent import leases, threads
 from agent.leases import Lease
 
 # Taking comes before the checkpoint, and locks the row against edits: what the agent reads is what staff see. Facts from
-# outside travel with the message, but not what is told to staff only.
-TAKE = """
+# outside travel with the message, but not what is told to staff only. Nothing is taken while a person answers instead.
+TAKE = f"""
 WITH next AS (
-    SELECT id FROM public.agent_staff_message WHERE thread = %(thread)s AND state = 'queued' ORDER BY number LIMIT 1 FOR UPDATE
+    SELECT id FROM public.agent_staff_message c WHERE thread = %(thread)s AND state = 'queued' AND NOT {threads.IS_SILENT}
+    ORDER BY number LIMIT 1 FOR UPDATE
 ), taken AS (
     UPDATE public.agent_staff_message m SET state = 'taken', taken_at = clock_timestamp() FROM next WHERE m.id = next.id
     RETURNING m.id, m.author, m.text
@@ -25,7 +26,7 @@ WITH next AS (
     RETURNING n.id, n.text
 )
 SELECT taken.id, taken.author, taken.text, ARRAY(SELECT told.text FROM told ORDER BY told.id) FROM taken
-"""
+"""  # noqa: S608 - joined from constants
 IS_EMPTY = "SELECT WHERE NOT EXISTS (SELECT FROM public.agent_staff_message WHERE thread = %s AND state = 'queued')"
 # A crash after taking, before the checkpoint: the newest taken message is not in the thread yet.
 LAST_TAKEN = """

@@ -20,10 +20,10 @@ WITH due AS (
     SELECT c.thread, c.sweeps FROM public.agent_thread c
     WHERE c.state <> 'idle' AND c.state <> 'stuck' AND c.next_sweep_at <= now()
       AND (c.leased_until IS NULL OR c.leased_until < now())
-      AND (c.state = 'running' OR NOT {threads.ASKS_PERSON} OR {threads.WANTS_PREVIEW})
+      AND (c.state = 'running' OR {threads.WAITING_CAN_GO_ON})
     UNION
     SELECT c.thread, c.sweeps FROM public.agent_thread c
-    WHERE c.state = 'idle' AND c.next_sweep_at <= now() AND {threads.HAS_QUEUED}
+    WHERE c.state = 'idle' AND c.next_sweep_at <= now() AND {threads.IDLE_CAN_GO_ON}
 ), free AS (
     SELECT thread FROM public.agent_thread WHERE thread IN (SELECT thread FROM due) ORDER BY thread LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED

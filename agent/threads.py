@@ -17,8 +17,12 @@ WANTS_PREVIEW = (
     " JOIN public.escalations_escalation e ON e.id = r.escalation_id WHERE p.made_at IS NULL"
     " AND e.thread = c.thread AND e.interrupt_id IS NOT NULL AND e.state IN ('open', 'claimed'))"
 )
+IS_SILENT = "EXISTS (SELECT FROM public.agent_thread s WHERE s.thread = c.thread AND s.stepped_in_by IS NOT NULL)"
+# What a drive of a waiting thread, and of an idle one, could go on with.
+WAITING_CAN_GO_ON = f"((NOT {ASKS_PERSON} AND NOT {IS_SILENT}) OR {WANTS_PREVIEW})"
+IDLE_CAN_GO_ON = f"({HAS_QUEUED} AND NOT {IS_SILENT})"
 LOOK = f"""
-SELECT c.subject, coalesce(t.state, 'idle'), {HAS_QUEUED}, {ASKS_PERSON}, {WANTS_PREVIEW}
+SELECT c.subject, coalesce(t.state, 'idle'), {IDLE_CAN_GO_ON}, {WAITING_CAN_GO_ON}, {ASKS_PERSON}
 FROM public.agent_conversation c LEFT JOIN public.agent_thread t ON t.thread = c.thread
 WHERE c.thread = %s
 """  # noqa: S608 - joined from constants
@@ -30,16 +34,16 @@ class Standing:
 
     subject: int
     state: str  # idle, running, waiting, stuck
-    has_queued: bool
+    idle_can_go_on: bool  # a message is queued
+    waiting_can_go_on: bool  # its question is decided, or a reviewer waits to see what would happen
     asks_person: bool  # an escalation of its interrupt is undecided
-    wants_preview: bool  # a reviewer waits to see what would happen
 
     @property
     def needs_drive(self) -> bool:
         """Return whether a drive could do anything. `running` is unfinished work, whoever left it."""
         if self.state == "waiting":
-            return not self.asks_person or self.wants_preview
-        return self.state in ("running", "stuck") or self.has_queued
+            return self.waiting_can_go_on
+        return self.state in ("running", "stuck") or self.idle_can_go_on
 
     @property
     def activity(self) -> str:
@@ -50,4 +54,11 @@ class Standing:
 def look(conn: Connection[Any], *, thread: UUID) -> Standing | None:
     """Return how a thread stands, or None when there is no such conversation."""
     row = conn.execute(LOOK, (thread,)).fetchone()
-    return row and Standing(subject=row[0], state=row[1], has_queued=row[2], asks_person=row[3], wants_preview=row[4])
+    names = ("subject", "state", "idle_can_go_on", "waiting_can_go_on", "asks_person")
+    return Standing(**dict(zip(names, row, strict=True))) if row else None
+
+
+def is_silent(conn: Connection[Any], *, thread: UUID) -> bool:
+    """Return whether a person has stepped in: the agent takes neither messages nor decisions until they hand back."""
+    row = conn.execute("SELECT FROM public.agent_thread WHERE thread = %s AND stepped_in_by IS NOT NULL", (thread,)).fetchone()
+    return row is not None
