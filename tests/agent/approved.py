@@ -18,14 +18,13 @@ class Nothing(Arguments):
 
 def make_tool(name: str, run: Any, **details: Any) -> Tool:
     """Return a tool without arguments that does what `run` does."""
-    return Tool(name=name, arguments=Nothing, run=run, proposed=str, applied=str, **details)
+    return Tool(name=name, arguments=Nothing, run=run, proposed=str, applied=lambda asked, result: name, **details)
 
 
 def approved(batch: Batch, made: Made, **decided: Any) -> Batch:
     """Return the batch as it is to run after somebody signed the preview."""
-    return replace(
-        batch, permission=Permission(decision=1, escalation=1, digest=made.digest, waived=tuple(made.verdicts), **decided)
-    )
+    permission = Permission(decision=1, escalation=1, digest=made.digest, waived=tuple(made.verdicts), **decided)
+    return replace(batch, permission=permission)
 
 
 def edited(batch: Batch, index: int, **arguments: Any) -> Batch:

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
+from agent import preamble
 from agent.batch import run_batch
 from agent.leases import LeaseLost
 from agent.tools import registry
@@ -142,8 +143,6 @@ def test_a_row_that_somebody_holds_makes_it_unavailable_and_soon(desk: Desk, con
 
 
 def test_a_batch_of_the_same_thread_that_runs_makes_it_unavailable(desk: Desk, connect: Any) -> None:
-    from agent import preamble
-
     other = connect("owner")
     faults.hold(other, f"SELECT pg_advisory_xact_lock({preamble.lock_key(desk.thread)})")
     assert preview(desk, desk.batch(LONE_CREDIT)).outcome == "unavailable"

@@ -8,7 +8,7 @@ from agent.batch import run_batch
 from agent.digests import digest
 from billing import handlers
 from billing.masks import MASKS
-from tests.agent.approved import preview
+from tests.agent.approved import approved, preview
 from tests.agent.batches import Desk
 
 JUNE, JULY, MAY = "2026-06-01", "2026-07-01", "2026-05-01"
@@ -76,8 +76,6 @@ def test_what_is_masked_is_what_differs_and_nothing_else(desk: Desk) -> None:
 
 @pytest.mark.parametrize("calls", BATCHES.values(), ids=BATCHES.keys())
 def test_a_preview_and_its_run_have_one_digest(desk: Desk, calls: Any) -> None:
-    from tests.agent.approved import approved
-
     pay(desk)
     batch = desk.batch(*calls)
     assert run_batch(desk.pool, batch=approved(batch, preview(desk, batch))).kind == "applied"
