@@ -1,6 +1,7 @@
 """Every decision, before and after the calls got their answers: through the real graph, to what the database says then."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -210,6 +211,18 @@ def test_it_says_that_nobody_decided_in_time(talk: Talk) -> None:
     assert talk.rows("SELECT kind, decided_by FROM public.escalations_decision") == [("expire", None)]
     assert talk.escalations() == [("approval", "expired")]
     assert untouched(talk)
+
+
+def test_it_runs_once_however_many_drive_at_once(talk: Talk) -> None:
+    held(talk)
+    talk.sign()
+    with ThreadPoolExecutor(4) as workers:
+        ended = {work.result() for work in [workers.submit(goes_on, talk) for _ in range(4)]}
+    assert "idle" in ended
+    assert ended <= {"idle", "busy"}
+    assert books(talk) == (48_000, 36_000, 0)
+    assert talk.rows("SELECT call_index FROM public.ledger_execution ORDER BY 1") == [(0,), (1,)]
+    assert talk.rows("SELECT outcome FROM public.ledger_attempt_outcome ORDER BY closed_at") == [("held",), ("committed",)]
 
 
 # -- after answers -----------------------------------------------------------------------------
