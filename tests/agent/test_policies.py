@@ -54,6 +54,11 @@ def test_it_knows_the_customers_currency_and_card(desk: Desk) -> None:
     assert read(desk, CREATE).domain == {"currency": "EUR", "card": "4242", "invoices": {}, "cards": {}}
 
 
+def test_it_asks_nothing_about_what_only_reads(desk: Desk, agent: Connection) -> None:
+    agent.close()
+    assert read(desk, ("LookUpCustomer", {}), conn=agent) == Facts()
+
+
 def test_it_sees_nothing_of_another_customer(desk: Desk) -> None:
     assert read(desk, CREATE, subject=desk.customer + 1).domain == {}
 
