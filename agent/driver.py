@@ -171,8 +171,7 @@ class _Drive:
         for _ in range(ROUNDS):
             if taken is None:
                 return False
-            if self.run.stop.is_set() and not self._is_silent():  # else it stops with what a person stepped into
-                self.run.forget_stop()
+            self.run.forget_stop()
             if "__interrupt__" in self._invoke(_input(taken)):
                 return True
             self._check()
@@ -230,10 +229,6 @@ class _Drive:
         seen = {str(message.id) for message in snapshot.values.get("messages", [])}
         with self.run.pool.connection() as conn:
             return queue.taken_but_unseen(conn, self.run.lease, seen=seen)
-
-    def _is_silent(self) -> bool:
-        with self.run.pool.connection() as conn:
-            return threads.is_silent(conn, thread=self.run.thread)
 
     def _take(self) -> Taken | None:
         with self.run.pool.connection() as conn:

@@ -53,8 +53,8 @@ ON CONFLICT (thread) DO UPDATE SET
     graph_version = CASE WHEN t.state = 'idle' THEN excluded.graph_version ELSE t.graph_version END,
     sweeps = t.sweeps + 1,
     next_sweep_at = clock_timestamp() + least(5 * 2 ^ least(t.sweeps, 10), 300) * interval '1 second',
-    stop_requested_at = CASE WHEN t.state = 'running' THEN t.stop_requested_at END,
-    stop_requested_by = CASE WHEN t.state = 'running' THEN t.stop_requested_by END
+    stop_requested_at = CASE WHEN t.state IN ('running', 'stuck') THEN t.stop_requested_at END,
+    stop_requested_by = CASE WHEN t.state IN ('running', 'stuck') THEN t.stop_requested_by END
 WHERE t.leased_until IS NULL OR t.leased_until < clock_timestamp()
 RETURNING thread, fence, stop_requested_at IS NOT NULL AS stop, graph_version, sweeps
 ), {events.emitted_for("taken", kind="status")}

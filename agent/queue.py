@@ -11,6 +11,12 @@ from psycopg import Connection
 from agent import leases, threads
 from agent.leases import Lease
 
+# A notice as the agent reads it: what somebody said who stepped in, with the name.
+FACT = (
+    "CASE n.kind WHEN 'person_said' THEN coalesce((SELECT u.username FROM public.auth_user u WHERE u.id = n.author), 'A person')"
+    " || ' stepped in and answered instead of you: “' || n.text || '”' ELSE n.text END"
+)
+
 # Taking comes before the checkpoint, and locks the row against edits: what the agent reads is what staff see. Facts from
 # outside travel with the message, but not what is told to staff only. Nothing is taken while a person answers instead.
 TAKE = f"""
@@ -23,16 +29,16 @@ WITH next AS (
 ), told AS (
     UPDATE public.agent_notice n SET told_in = taken.id FROM taken
     WHERE n.thread = %(thread)s AND n.told_in IS NULL AND n.state <> 'info'
-    RETURNING n.id, n.text
+    RETURNING n.id, n.kind, n.author, n.text
 )
-SELECT taken.id, taken.author, taken.text, ARRAY(SELECT told.text FROM told ORDER BY told.id) FROM taken
+SELECT taken.id, taken.author, taken.text, ARRAY(SELECT {FACT} FROM told n ORDER BY n.id) FROM taken
 """  # noqa: S608 - joined from constants
 IS_EMPTY = "SELECT WHERE NOT EXISTS (SELECT FROM public.agent_staff_message WHERE thread = %s AND state = 'queued')"
 # A crash after taking, before the checkpoint: the newest taken message is not in the thread yet.
-LAST_TAKEN = """
-SELECT m.id, m.author, m.text, ARRAY(SELECT n.text FROM public.agent_notice n WHERE n.told_in = m.id ORDER BY n.id)
+LAST_TAKEN = f"""
+SELECT m.id, m.author, m.text, ARRAY(SELECT {FACT} FROM public.agent_notice n WHERE n.told_in = m.id ORDER BY n.id)
 FROM public.agent_staff_message m WHERE m.thread = %s AND m.state = 'taken' ORDER BY m.taken_at DESC, m.number DESC LIMIT 1
-"""
+"""  # noqa: S608 - joined from constants
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +52,7 @@ class Taken:
 
     def message(self) -> HumanMessage:
         """Return the message as the model reads it: what happened meanwhile first."""
-        lines = [f"Notice: {notice}" for notice in self.notices]
+        lines = [f"Notice: {' '.join(notice.split())}" for notice in self.notices]  # a line each: the rest is the request
         return HumanMessage(
             id=message_id(self.id),
             content="\n".join([*lines, self.text]),
