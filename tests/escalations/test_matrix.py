@@ -1,5 +1,5 @@
 """The matrix: every kind in every shape and state, for every role, with every decision. The pure table says what comes of
-it; the real verb and the real page are asked. Nothing is emptied in between: each case is rolled back."""
+it; the real verb is asked, and the page. Nothing is emptied in between: what a verb does is rolled back."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,6 +75,10 @@ SHAPES = {
     "infrastructure after answers": Shape(kind="infrastructure", calls=False),
     **{kind: Shape(kind=kind) for kind in ("asked", "budget", "unknown_outcome", "rejected_payment", "dirty_state")},
 }
+# A page asks the same verbs, and draws itself for each answer: one shape is asked in every state and for every role, the others
+# where something can come of it, for the roles that pages tell apart.
+PAGES = [("approval", state) for state in STATES] + [(name, "open") for name in SHAPES if name != "approval"]
+PAGE_ROLES = ("outsider", "support", "admin", "reviewer", "asker")
 CASES = len(SHAPES) * len(STATES) * len(ROLES) * len(DECISIONS)
 
 
@@ -232,13 +236,10 @@ def run(conn: Any, case: Case, user: int, decision: str) -> Any:
 STATUS = {"done": 302, "forbidden": 403}
 
 
-def of_page(case: Case, client: Client, decision: str) -> tuple[int, str]:
-    """Return the page's status, and the state afterwards."""
+def of_page(case: Case, client: Client, decision: str) -> int:
+    """Return the page's status; a bell is rung after its commit, so that nothing is rolled back here."""
     path, form = request_for(case, decision)
-    with undone() as conn:
-        status = client.post(f"/escalations/{case.id}/{path}/", form).status_code
-        state = row(conn, case.id)
-    return status, state
+    return client.post(f"/escalations/{case.id}/{path}/", form).status_code
 
 
 def request_for(case: Case, decision: str) -> tuple[str, dict[str, Any]]:
@@ -298,25 +299,33 @@ def test_every_verb_does_what_the_table_says(make: Callable[[Shape, str], Case],
     assert wrong == []
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_every_page_does_what_the_table_says(make: Callable[[Shape, str], Case], people: dict[str, Any], name: str) -> None:
-    shape, wrong = SHAPES[name], []
-    clients = {role: Client() for role in ROLES}
-    for role, client in clients.items():
+@pytest.mark.parametrize(("name", "state"), PAGES)
+def test_every_page_does_what_the_table_says(
+    make: Callable[[Shape, str], Case], people: dict[str, Any], name: str, state: str
+) -> None:
+    shape, wrong, same = SHAPES[name], [], make(SHAPES[name], state)  # is asked whatever leaves no trace
+    before = trace(same)
+    for role in ROLES if name == "approval" else PAGE_ROLES:
+        client = Client()
         client.force_login(people[role], backend="django.contrib.auth.backends.ModelBackend")
-    for state in STATES:
-        case = make(shape, state)
-        for role, client in clients.items():
-            for decision in DECISIONS:
-                said = expected(shape, state, role, decision, case.payload)
-                status = page_says(shape, role, decision, said)
-                if (came := of_page(case, client, decision)[0]) != status:
-                    wrong.append((state, role, decision, said, status, came))
+        for decision in DECISIONS:
+            said = page_says(shape, role, decision, expected(shape, state, role, decision, same.payload))
+            came = of_page(make(shape, state) if said == 302 else same, client, decision)
+            if came != said:
+                wrong.append((role, decision, said, came))
     assert wrong == []
+    assert trace(same) == before
+
+
+def trace(case: Case) -> Any:
+    """Return what a refused request must leave as it is."""
+    found = Escalation.objects.filter(pk=case.id).values().get()
+    acts, revisions, signatures = (getattr(Escalation(pk=case.id), name).count() for name in ("acts", "revisions", "signatures"))
+    return found, acts, revisions, signatures, list(Decision.objects.filter(escalation=case.id).values())
 
 
 def test_the_matrix_is_whole() -> None:
     assert {shape.kind for shape in SHAPES.values()} == set(Escalation.Kind.values)
     assert set(Decision.Kind.values) < set(DECISIONS)
     assert {name for names in policies.DECISIONS.values() for name in names} < set(DECISIONS)
-    assert CASES == 15 * 6 * 9 * 14
+    assert CASES == 15 * 6 * 9 * 14 == 11_340
