@@ -167,15 +167,16 @@ class _Drive:
 
     def _answer_messages(self, snapshot: StateSnapshot) -> bool:
         """Take queued messages into the thread, which is finished; return whether one of them ended in a question."""
-        taken = self._unseen(snapshot) or self._take()
+        taken = self._unseen(snapshot)  # a stop that came since it was taken is meant for it
         for _ in range(ROUNDS):
             if taken is None:
-                return False
-            self.run.forget_stop()
+                if (taken := self._take()) is None:
+                    return False
+                self.run.forget_stop()
             if "__interrupt__" in self._invoke(_input(taken)):
                 return True
             self._check()
-            taken = self._take()
+            taken = None
         raise GraphDrained("many messages in one lease")
 
     def _check(self) -> None:

@@ -35,6 +35,10 @@ def person(talk: Talk) -> Any:
     return talk.one("SELECT stepped_in_by FROM public.agent_thread WHERE thread = %s", talk.thread)
 
 
+def told(talk: Talk) -> str:
+    return str(talk.one("SELECT text FROM public.agent_notice ORDER BY id DESC LIMIT 1"))
+
+
 def invoice(talk: Talk) -> scripts.Call:
     month = {"billing_period": "2026-11-01", "currency": "EUR", "amount_minor": 48_000}
     return ("CreateInvoice", {"customer_id": talk.customer, **month})
@@ -89,9 +93,7 @@ def test_it_lets_another_take_over_who_knows_from_whom(talk: Talk) -> None:
         step_in(talk, 9, instead_of=7)  # their page was drawn before
     with pytest.raises(Elsewhere, match="Your message was not posted"):
         say(talk, "Hello")
-    assert talk.one("SELECT text FROM public.agent_notice ORDER BY id DESC LIMIT 1").startswith(
-        "Reviewer 8 took over from Support 7"
-    )
+    assert told(talk).startswith("Reviewer 8 took over from Support 7")
 
 
 def test_it_keeps_each_message_once(talk: Talk) -> None:
@@ -114,9 +116,7 @@ def test_it_is_handed_back_once_by_whoever_may(talk: Talk) -> None:
         hand_back(talk, 9)
     hand_back(talk, 8, anybodys=True)
     assert person(talk) is None
-    assert talk.one("SELECT text FROM public.agent_notice ORDER BY id DESC LIMIT 1").startswith(
-        "Reviewer 8 handed back for Support 7"
-    )
+    assert told(talk).startswith("Reviewer 8 handed back for Support 7")
     with pytest.raises(Elsewhere, match="handed back already"):
         hand_back(talk)
 
