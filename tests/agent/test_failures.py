@@ -1,4 +1,4 @@
-"""The classifier is total: every class of psycopg's errors, in every phase, has one of four owners."""
+"""The classifier is total: every class of psycopg's errors, in every phase, has one owner."""
 
 import psycopg
 import pytest
@@ -49,6 +49,19 @@ def test_it_knows_every_database_error(kind: type[psycopg.Error], phase: Phase) 
 )
 def test_it_gives_each_error_to_the_right_owner(kind: type[psycopg.Error], phase: Phase, expected: Kind) -> None:
     assert classify(phase=phase, error=kind("x")) is expected
+
+
+def own(state: str) -> psycopg.Error:
+    """Return an error with one of our own SQLSTATEs."""
+    error = psycopg.DatabaseError("x")
+    error.sqlstate = state
+    return error
+
+
+def test_it_knows_our_own_states() -> None:
+    assert {classify(phase=phase, error=own("BS001")) for phase in Phase} == {Kind.LOST_LEASE}
+    assert classify(phase=Phase.COMMIT, error=own("BS002")) is Kind.LIMIT
+    assert classify(phase=Phase.CALL, error=own("BS002")) is Kind.BUG  # no tool adds to the sums
 
 
 def test_it_gives_what_is_not_a_database_error_its_owner() -> None:
