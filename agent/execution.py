@@ -231,7 +231,7 @@ class _Transaction:
         self.sentences[call.index] = explanations.sentence(self.conn, failed, call=call)
         self.trace.forgive()  # of what the explanation asked, which has a savepoint of its own
 
-    def _record(self, call: ValidCall, result: Mapping[str, Any]) -> None:
+    def _record(self, call: ValidCall, result: dict[str, Any]) -> None:
         executions.record(
             self.conn,
             self.attempt,
@@ -240,7 +240,7 @@ class _Transaction:
             tool=call.tool.name,
             fingerprint=call.fingerprint,
             arguments=call.plain,
-            result=dict(result),
+            result=result,
         )
 
     def _cause(self, call: ValidCall) -> Cause:
