@@ -5,7 +5,7 @@ and later statements wait for an answer only where a tool reads one. What a pers
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
