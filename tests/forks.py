@@ -5,6 +5,9 @@ Settings and our own code are read anew in each, with the environment that it is
 
 import multiprocessing
 import os
+import runpy
+import signal
+import sys
 from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -12,9 +15,11 @@ from typing import Any
 
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
 LIBRARIES = (
-    "celery", "django.contrib.auth.hashers", "django.db.backends.postgresql.base", "django.forms", "django.template",
-    "django.urls", "httpx", "langchain_core.language_models.chat_models", "langgraph.checkpoint.postgres", "langgraph.graph",
-    "psycopg_pool", "pydantic", "redis", "rest_framework", "stripe", "structlog",
+    "celery", "celery.app.base", "celery.worker.worker", "csp.constants", "dateutil.parser",
+    "django.contrib.auth.hashers", "django.db.backends.postgresql.base", "django.db.migrations", "django.forms",
+    "django.template", "django.template.defaulttags", "django.urls", "django.views.debug", "httpx", "kombu.pools",
+    "langchain_core.language_models.chat_models", "langgraph.checkpoint.postgres", "langgraph.graph", "psycopg_pool",
+    "pydantic", "redis", "rest_framework", "stripe", "structlog", "tzlocal", "uvicorn", "yaml",
 )  # fmt: skip
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(list(LIBRARIES))
@@ -27,12 +32,53 @@ def start(main: Callable[..., Any], *arguments: Any, env: Mapping[str, str], log
     return process
 
 
-def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, str], log: Path | None) -> None:
+class Program:
+    """A process that runs a module as `python -m` does, and what is done with it, in the words of `subprocess`."""
+
+    def __init__(self, module: str, *words: str, env: Mapping[str, str], log: Path | None = None) -> None:
+        self._process = PROCESSES.Process(target=_run, args=(module, words, dict(env), log), daemon=True)
+        self._process.start()
+        self.pid: int = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        """Return its exit code, or None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int | None:
+        """Return its exit code when it has ended; None when it has not by then (seconds)."""
+        self._process.join(timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(module: str, words: tuple[str, ...], env: dict[str, str], log: Path | None) -> None:
+    _become(env, log)
+    sys.argv = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _become(env: dict[str, str], log: Path | None) -> None:
     os.environ.clear()
     os.environ.update(env)
     printed = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(printed, stream)
+
+
+def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, str], log: Path | None) -> None:
+    _become(env, log)
     import django
 
     from tests import trap

@@ -3,18 +3,14 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 
+from tests.forks import Program
 from tests.waiting import until
-
-BASE = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass(frozen=True)
@@ -22,7 +18,7 @@ class Server:
     """A running web process."""
 
     address: str
-    process: "subprocess.Popen[bytes]"
+    process: Program
 
     def is_up(self) -> bool:
         """Return whether it answers."""
@@ -31,7 +27,7 @@ class Server:
         except httpx.TransportError:
             return False
 
-    def stop(self) -> int:
+    def stop(self) -> int | None:
         """Ask it to stop, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=15)
@@ -41,10 +37,8 @@ class Server:
 def serving(*, port: int = 0, **env: str) -> Iterator[Server]:
     """Start uvicorn as `manage.py up` does, with the test process's own database unless `env` says otherwise."""
     port = port or free_port()
-    command = [sys.executable, "-m", "uvicorn", "config.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--timeout-graceful-shutdown", "10", "--log-level", "warning"], cwd=BASE, env=os.environ | env
-    )
+    words = ("config.asgi:application", "--host", "127.0.0.1", "--port", str(port), "--timeout-graceful-shutdown", "10")
+    process = Program("uvicorn", *words, "--log-level", "warning", env=os.environ | env)
     server = Server(address=f"http://127.0.0.1:{port}", process=process)
     try:
         until(server.is_up, seconds=60, what="a web server")

@@ -3,8 +3,6 @@
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,6 +15,7 @@ from django.conf import settings
 from tests import databases, plugin
 from tests.agent.scripts import says
 from tests.agent.talks import Talk
+from tests.forks import Program
 from tests.waiting import until
 
 # a database of its own in the server that all tests share
@@ -25,12 +24,12 @@ SLOW = "Create an invoice of €480.00 for November 2025 [misbehave: slow]"
 
 
 @contextmanager
-def worker(talk: Talk, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
+def worker(talk: Talk, **more: str) -> Iterator[Program]:
     """Run an agent worker with the offline model; kill it afterwards."""
     address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
     environment = os.environ | {"DATABASE_URL": address, "BACKSTOP_LOGIN": "agent", "REDIS_URL": BROKER, **more}
     options = "-A config.celery worker -P threads -c 4 -Q agent --without-gossip --without-mingle --without-heartbeat -l WARNING"
-    process = subprocess.Popen([sys.executable, "-m", "celery", *options.split()], env=environment, cwd=databases.BASE)
+    process = Program("celery", *options.split(), env=environment)
     try:
         yield process
     finally:
@@ -39,7 +38,7 @@ def worker(talk: Talk, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 @pytest.fixture
-def start(talk: Talk) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+def start(talk: Talk) -> Iterator[Callable[..., Program]]:
     """Return a function that starts a worker."""
     with ExitStack() as stack:
         redis.Redis.from_url(BROKER).flushdb()

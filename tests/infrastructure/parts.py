@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -16,8 +14,8 @@ from celery import Celery
 
 from config import addresses
 from sandbox.servers import valkey
-from tests import databases
 from tests.agent.serving import Server, serving
+from tests.forks import Program
 from tests.outbox import provider as providers
 from tests.outbox.provider import API_KEY, Provider
 from tests.waiting import until
@@ -31,7 +29,7 @@ NO_FLAGS = "--without-gossip --without-mingle --without-heartbeat -l INFO"
 class Process:
     """A worker or beat: the process, what it writes when it takes work, and its log."""
 
-    popen: "subprocess.Popen[bytes]"
+    popen: Program
     ready_file: Path
     log: Path
 
@@ -104,14 +102,8 @@ class Parts:
         number = len(list(self.folder.iterdir()))
         log, ready_file = self.folder / f"{login}-{number}.log", self.folder / f"{login}-{number}.ready"
         environment = self._environment(login) | {"BACKSTOP_READY_FILE": str(ready_file)} | env
-        with open(log, "wb") as written:
-            popen = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "config.celery", *words],
-                env=environment,
-                cwd=databases.BASE,
-                stdout=written,
-                stderr=written,
-            )
+        log.touch()
+        popen = Program("celery", "-A", "config.celery", *words, env=environment, log=log)
         self.stack.callback(_end, popen)
         return Process(popen=popen, ready_file=ready_file, log=log)
 
@@ -129,7 +121,7 @@ class Parts:
         return os.environ | given | key | self.env
 
 
-def _end(popen: "subprocess.Popen[bytes]") -> None:
+def _end(popen: Program) -> None:
     popen.send_signal(signal.SIGCONT)
     popen.kill()
     popen.wait(10)

@@ -1,8 +1,6 @@
 """The Celery worker as it really runs: rung, or by beat alone."""
 
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from celery import Celery
 
 from config import addresses
 from sandbox.servers import valkey
-from tests import databases
+from tests.forks import Program
 from tests.outbox.desk import Desk
 from tests.outbox.provider import API_KEY
 from tests.waiting import until
@@ -47,8 +45,7 @@ def start(desk: Desk, broker: str, outbox_address: str, tmp_path: Path) -> Itera
     with ExitStack() as started:
 
         def celery(*words: str) -> None:
-            command = [sys.executable, "-m", "celery", "-A", "config.celery", *words]
-            process = subprocess.Popen(command, env=environment, cwd=databases.BASE, stderr=subprocess.DEVNULL)
+            process = Program("celery", "-A", "config.celery", *words, env=environment)
             started.callback(process.wait, 20)
             started.callback(process.terminate)
 
