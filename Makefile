@@ -27,6 +27,8 @@ install: .venv/made
 	{ $(BIN)/python -m pip check --quiet || $(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt; } && touch $@
 
 # Every test, those in a browser included; their servers are stopped afterwards. Many wait for a lease: three share two cores.
+# What is compiled is kept even where the machine says otherwise: many processes start, and each would compile it again.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: install
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
