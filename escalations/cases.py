@@ -154,10 +154,11 @@ class Case:
             reviews=self.may_decide,
             asked=self.may_decide and not permissions.user_can_approve(self.user, self.escalation),
         )
+        by, lowers = self.proposal.editor
         return eyes.of(
             reader=reader,
             requester=self.requester,
-            revision=self.proposal.revision,
+            edit=eyes.Edit(by=by, lowers=lowers, as_person=self.taken_over),
             proof=self.proposal.proof,
             signatures=self.proposal.signatures,
             names=self.names,

@@ -6,8 +6,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from escalations.models import Revision, Signature
+from escalations.models import Signature
 from escalations.proofs import Proof
+
+Names = Mapping[int, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +46,20 @@ class Reader:
     asked: bool  # wrote what the agent works on
 
 
-def of(
-    *,
-    reader: Reader,
-    requester: str,
-    revision: Revision | None,
-    proof: Proof | None,
-    signatures: Sequence[Signature],
-    names: Mapping[int, str],
-) -> Eyes:
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """Whose change of the calls is to be signed; None: they are the agent's own."""
+
+    by: int | None = None
+    lowers: bool = False
+    as_person: bool = False
+
+
+def of(*, reader: Reader, requester: str, edit: Edit, proof: Proof | None, signatures: Sequence[Signature], names: Names) -> Eyes:
     """Return who may sign the newest revision as its newest preview shows it."""
     counted = [row for row in signatures if proof and _saw_the_same(row, proof)]
     needs = proof.row.needs or 1 if proof else 1
-    may, own = _own(reader=reader, requester=requester, revision=revision, proof=proof, signatures=counted)
+    may, own = _own(reader=reader, requester=requester, edit=edit, proof=proof, signatures=counted)
     lines = [own, _quorum(needs=needs, counted=counted, names=names), *_void(signatures, counted=counted, names=names)]
     return Eyes(may_sign=may, lines=lines, needs=needs, signed=len(counted))
 
@@ -66,7 +69,7 @@ def _saw_the_same(row: Signature, proof: Proof) -> bool:
 
 
 def _own(
-    *, reader: Reader, requester: str, revision: Revision | None, proof: Proof | None, signatures: Sequence[Signature]
+    *, reader: Reader, requester: str, edit: Edit, proof: Proof | None, signatures: Sequence[Signature]
 ) -> tuple[bool, Line]:
     if not reader.reviews:
         return False, Line(state="", icon="eye", strong="You may look on.", rest="A reviewer decides.")
@@ -74,30 +77,28 @@ def _own(
         return False, Line(state="held", icon="users-round", strong="You asked for this.", rest="Another reviewer approves it.")
     if any(row.reviewer == reader.id for row in signatures):
         return False, Line(state="applied", icon="check", strong="You have signed it.", rest="Another reviewer has to sign too.")
-    if revision is not None and revision.author == reader.id:
-        return _editor(revision, proof)
+    if edit.by == reader.id:
+        return _editor(edit, proof)
     asked = f"{requester} asked; you did not change it." if requester else "You did not change it."
     return True, Line(state="applied", icon="check", strong="You may decide.", rest=asked)
 
 
-def _editor(revision: Revision, proof: Proof | None) -> tuple[bool, Line]:
+def _editor(edit: Edit, proof: Proof | None) -> tuple[bool, Line]:
     """Say whether the author of a revision may sign it: only what lowers, and what no rule holds."""
-    who = "You take it over" if revision.as_person else "You changed it"
-    if not revision.lowers:
+    who = "You take it over" if edit.as_person else "You changed it"
+    if not edit.lowers:
         rest = "Your change does more than lower an amount or drop a call."
         return False, Line(state="held", icon="users-round", strong=f"{who}, so another reviewer signs.", rest=rest)
     if proof is not None and not proof.row.allowed:
         rest = "A rule still holds it." if proof.clean else ""
         return False, Line(state="held", icon="users-round", strong=f"{who}, so another reviewer signs.", rest=rest)
     rest = (
-        "It changes nothing upwards and no rule holds it."
-        if revision.as_person
-        else "Your change only lowers and no rule holds it."
+        "It changes nothing upwards and no rule holds it." if edit.as_person else "Your change only lowers and no rule holds it."
     )
     return True, Line(state="applied", icon="check", strong="You may decide.", rest=rest)
 
 
-def _quorum(*, needs: int, counted: Sequence[Signature], names: Mapping[int, str]) -> Line:
+def _quorum(*, needs: int, counted: Sequence[Signature], names: Names) -> Line:
     if needs < 2:
         return Line(state="", icon="user-round", strong="", rest="One reviewer is enough.")
     signed = ", ".join(f"{names.get(row.reviewer, 'somebody')} signed at {_time(row.signed_at)}" for row in counted)
@@ -109,7 +110,7 @@ def _quorum(*, needs: int, counted: Sequence[Signature], names: Mapping[int, str
     )
 
 
-def _void(signatures: Sequence[Signature], *, counted: Sequence[Signature], names: Mapping[int, str]) -> list[Line]:
+def _void(signatures: Sequence[Signature], *, counted: Sequence[Signature], names: Names) -> list[Line]:
     """Say which signatures saw something else than what would happen now."""
     void = [row for row in signatures if row not in counted]
     return [

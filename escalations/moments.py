@@ -55,7 +55,7 @@ def of(
     tried = [_tried(item, f"Attempt {item.number}" if item.number else "The agent tried:") for item in attempts]
     after = [_tried(item, "It ran:") for item in outcome]
     done = [_act(act, names=names, reader=reader) for act in acts]
-    return sorted([*tried, *_own(row, names), *done, *after], key=lambda moment: moment.at)
+    return sorted([*tried, *done, *_own(row, names), *after], key=lambda moment: moment.at)
 
 
 def _act(act: Act, *, names: Mapping[int, str], reader: int | None) -> Moment:

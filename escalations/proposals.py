@@ -121,6 +121,16 @@ class Proposal:
         return Proof(row=shown) if shown and shown.made_at else None
 
     @cached_property
+    def editor(self) -> tuple[int | None, bool]:
+        """Return whose edit it is, and whether it only lowers. The agent's own calls, put back, are nobody's; what was approved
+        as edited and is asked again, since it did not run, is still its editor's."""
+        revision = self.revision
+        if revision and (revision.as_person or revision.calls != self.revisions[0].calls):
+            return revision.author, revision.lowers
+        signed = Signature.objects.filter(revision=self.stopped.revision_id).order_by("-id").first() if self.stopped else None
+        return (signed.editor, bool(signed.lowers)) if signed else (None, False)
+
+    @cached_property
     def drift(self) -> drifts.Drift | None:
         """Return what changed since a person looked: since the approval that did not run, else since the last preview."""
         if not self.proof or not self.proof.clean:

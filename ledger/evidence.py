@@ -99,8 +99,8 @@ class Evidence:
 
     @property
     def tools(self) -> str:
-        """Return the tools of its calls, in order."""
-        return ", ".join(call.tool for call in self.calls)
+        """Return the tools of the calls that were to run, in order."""
+        return ", ".join(call.tool for call in self.calls if call.fate != "dropped")
 
     @cached_property
     def amount(self) -> str:

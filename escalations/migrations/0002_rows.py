@@ -41,6 +41,12 @@ BEGIN
         WHERE r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id AND NOT EXISTS (
             SELECT FROM public.escalations_revision newer
             WHERE newer.escalation_id = r.escalation_id AND newer.number > r.number);
+    -- The agent's own calls, put back as they were, are nobody's edit any more.
+    IF EXISTS (SELECT FROM public.escalations_revision r JOIN public.escalations_revision own
+                   ON own.escalation_id = r.escalation_id AND own.number = 0 AND own.calls = r.calls
+               WHERE r.id = NEW.revision_id AND NOT r.as_person) THEN
+        NEW.editor := NULL;
+    END IF;
     -- What was approved as edited and is proposed again, since it did not run, is still its editor's.
     IF NEW.editor IS NULL AND NEW.lowers IS NOT NULL AND question.follows_id IS NOT NULL THEN
         SELECT s.editor, coalesce(s.lowers, false) INTO NEW.editor, NEW.lowers FROM public.escalations_decision d

@@ -59,6 +59,7 @@ def _onwards(request: HttpRequest, case: Case, said: str) -> HttpResponse:
 @needs(permissions.check_user_can_decide)
 def opens_next(request: HttpRequest, pk: int) -> HttpResponse:
     """Remember whether the next case is opened after a decision."""
+    cases.case_of(request, pk)
     request.session[cases.NEXT] = not request.session.get(cases.NEXT)
     return redirect(cases.address(request, pk))
 

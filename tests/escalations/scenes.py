@@ -123,8 +123,8 @@ class Scene:
                 made.append(asked.id)
         return made
 
-    def carries_out(self, *, finished: bool = True) -> BatchResult:
-        """Take the newest decision and run what it allows, as the driver does."""
+    def carries_out(self, *, taken: bool = True, finished: bool = True) -> BatchResult:
+        """Take the newest decision and run what it allows, as the driver does; without the word that it was taken, if so."""
         with self.pool.connection() as conn:
             row = conn.execute(
                 "SELECT e.interrupt_id, d.id, e.ai_message_id, r.number, e.kind, e.payload, e.generation"
@@ -136,7 +136,8 @@ class Scene:
             assert row
             interrupt, decision, message, number, kind, payload, generation = row
             generation += int(bool(number) or kind != "approval")
-            lifecycle.mark_resumed(conn, interrupt_ids=[interrupt])
+            if taken:
+                lifecycle.mark_resumed(conn, interrupt_ids=[interrupt])
             calls = approvals.calls_of(payload["calls"])
             allowed = approvals.permission(
                 conn, decisions=[decision], thread=self.thread, ai_message_id=message, generation=generation, proposed=calls
@@ -145,9 +146,21 @@ class Scene:
                 on_behalf_of=self.staff.id, ai_message_id=message, generation=generation, calls=calls, permission=allowed
             )
             result = run_batch(self.pool, batch=batch)
-            if finished:
+            if taken and finished:
                 lifecycle.mark_done(conn, thread=self.thread)
         return result
+
+    def asks_again(self, escalation: int, *, decision: int) -> int:
+        """Put the same calls to a person once more, as the driver does when an approval would no longer do what it was for."""
+        row = self.owner.execute(
+            "SELECT payload, ai_message_id FROM public.escalations_escalation WHERE id = %s", (escalation,)
+        ).fetchone()
+        assert row
+        payload, message = row
+        return self.opens(
+            "approval", reason=payload["reason"], phase="before_answers", calls=payload["calls"], verdicts=payload["verdicts"],
+            ai_message_id=message, follows=escalation, payload={"staff_message": "The same.", "drifted_from": decision},
+        )  # fmt: skip
 
     # -- one of each kind ------------------------------------------------------------------------
 

@@ -8,10 +8,8 @@ from django.conf import settings as configured
 from django.test import Client
 from playwright.sync_api import Browser, Page, expect
 
-from agent.batch import run_batch
-from escalations import lifecycle
 from tests.agent.serving import Server, serving
-from tests.escalations.scenes import HELD, Scene, person
+from tests.escalations.scenes import Scene, person
 from tests.stack import Complaints
 
 Begin = Callable[..., Scene]
@@ -47,34 +45,23 @@ def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[
         context.close()
 
 
-def carry_out(made: Scene, web: Any, agent: Any) -> None:
-    """Do what the driver does with a decision: take it, run the batch, finish."""
-    (interrupt,) = web.execute(
-        "SELECT interrupt_id FROM public.escalations_escalation WHERE thread = %s", (made.thread,)
-    ).fetchone()
-    waived = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]["waived"]
-    lifecycle.mark_resumed(agent, interrupt_ids=[interrupt])
-    batch = made.desk.batch(*HELD, on_behalf_of=made.staff.id, ai_message_id="ai-1", waived=tuple(waived))
-    assert run_batch(made.pool, batch=batch).kind == "applied"
-    lifecycle.mark_done(agent, thread=made.thread)
-
-
 def test_a_case_is_found_claimed_and_approved_by_keys_alone(
     scene: Begin, visit: Open, web: Any, agent: Any, reviewer: Any
 ) -> None:
     scene(name="Trial & Error LLC").rollbacks()
     made = scene()
     escalation = made.approval()
+    made.previews()
     page = visit(reviewer, "/escalations/")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/escalations/{escalation}/")
     page.keyboard.press("c")
-    expect(page.get_by_text("You hold it until")).to_be_visible()
+    expect(page.get_by_text("You hold it for")).to_be_visible()
     page.keyboard.press("a")
     expect(page.get_by_text("Approved. The agent goes on now.")).to_be_visible()
-    carry_out(made, web, agent)
+    assert made.carries_out().kind == "applied"
     expect(page.get_by_text("2 calls were applied together")).to_be_visible()  # without a reload
     expect(page.get_by_role("button", name="Run again")).to_have_count(0)
     expect(page.get_by_text("It ran: applied")).to_be_visible()  # the rest of the page followed

@@ -10,20 +10,22 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agent.batch import run_batch
 from escalations import cases, lifecycle
-from tests.escalations.scenes import HELD, Scene, person
+from tests.escalations.scenes import Scene, person
 
 Begin = Callable[..., Scene]
 Browse = Callable[[Any], Client]
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{ 7 }}"
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;"
 KINDS = ["approval", "rollbacks", "asked", "infrastructure", "budget", "payment", "dirty_state"]
+VERBS = (
+    *("claim", "release", "reassign", "snooze", "wake", "edit", "drop", "take-over", "preview", "decide", "opens-next", "run"),
+)
 OFFERED = {
-    "approval": {"approve", "reject"},
+    "approval": {"approve", "reject", "answer"},
     "rollbacks": {"answer", "retry", "close"},
     "asked": {"answer", "close"},
-    "infrastructure": {"retry", "close"},
+    "infrastructure": {"retry", "answer", "close"},
     "budget": {"answer", "close"},
     "payment": {"close"},
     "dirty_state": {"close"},
@@ -38,6 +40,12 @@ def read(client: Client, escalation: int) -> str:
 
 def decide(client: Client, escalation: int, **given: Any) -> Any:
     return client.post(f"/escalations/{escalation}/decide/", given)
+
+
+def approve(client: Client, made: Scene, escalation: int) -> Any:
+    """Sign what the worker's preview shows."""
+    (preview,) = made.previews()
+    return decide(client, escalation, kind="approve", revision=0, preview=preview)
 
 
 def state(web: Any, escalation: int) -> str:
@@ -61,7 +69,7 @@ def test_an_admin_and_support_decide_nothing(scene: Begin, browse: Browse, web: 
     escalation = scene().approval()
     for user in (person("boss", "admin"), person("nina", "support")):
         client = browse(user)
-        for verb in ("claim", "release", "decide", "run"):
+        for verb in VERBS:
             answer = client.post(f"/escalations/{escalation}/{verb}/", {"kind": "approve", "revision": 0})
             assert answer.status_code == 403, verb
         assert client.post("/escalations/next/").status_code == 403
@@ -104,7 +112,7 @@ def test_a_held_batch_shows_its_calls_and_the_verdict(scene: Begin, browse: Brow
         "Measured</span><b>€600.00",
         "Allowed <b>€500.00",
         "over by <b>€100.00",
-        "these 2 calls run now, all or nothing",
+        "Call 2 trips it; the others wait because the batch is all or nothing",
         "Credit balance",  # the domain's panel
     ):
         assert words in page
@@ -203,7 +211,7 @@ def test_an_approval_goes_to_the_thread_and_its_result_is_shown(
 ) -> None:
     made = scene()
     escalation, client = made.approval(), browse(reviewer)
-    response = decide(client, escalation, kind="approve", revision=0)
+    response = approve(client, made, escalation)
     assert (response.status_code, response.headers["Location"]) == (302, f"/escalations/{escalation}/")
     page = read(client, escalation)
     assert "Approved. The agent goes on now." in page
@@ -214,12 +222,7 @@ def test_an_approval_goes_to_the_thread_and_its_result_is_shown(
     assert "Approved, not run yet." in page
     assert "Run again" in page
     assert f'hx-get="/escalations/{escalation}/result/"' in page
-    (interrupt,) = web.execute("SELECT interrupt_id FROM public.escalations_escalation").fetchone()
-    waived = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]["waived"]
-    lifecycle.mark_resumed(agent, interrupt_ids=[interrupt])
-    batch = made.desk.batch(*HELD, on_behalf_of=made.staff.id, ai_message_id="ai-1", waived=tuple(waived))
-    assert run_batch(made.pool, batch=batch).kind == "applied"
-    lifecycle.mark_done(agent, thread=made.thread)
+    assert made.carries_out().kind == "applied"
     part = client.get(f"/escalations/{escalation}/result/").content.decode()
     for words in ("Approved by you.", "2 calls were applied together", "5 rows changed in one transaction"):
         assert words in part
@@ -231,12 +234,9 @@ def test_a_decision_of_which_something_came_is_never_called_not_run(
 ) -> None:
     made = scene()
     escalation, client = made.approval(), browse(reviewer)
-    decide(client, escalation, kind="approve", revision=0)
+    approve(client, made, escalation)
     monkeypatch.setattr(cases, "FRESH", timedelta(0))
-    (interrupt,) = web.execute("SELECT interrupt_id FROM public.escalations_escalation").fetchone()
-    waived = lifecycle.decisions_for(agent, interrupt_ids=[interrupt])[interrupt]["waived"]
-    batch = made.desk.batch(*HELD, on_behalf_of=made.staff.id, ai_message_id="ai-1", waived=tuple(waived))
-    assert run_batch(made.pool, batch=batch).kind == "applied"
+    assert made.carries_out(taken=False).kind == "applied"
     page = read(client, escalation)  # between the batch's COMMIT and the word that the thread went on
     assert "It ran:</b> applied" in page
     assert "not run yet" not in page
@@ -287,7 +287,7 @@ def test_the_second_decision_is_told_who_was_first(scene: Begin, browse: Browse,
     escalation = scene().approval()
     first, second = browse(person("ravi", "reviewer")), browse(reviewer)
     assert decide(first, escalation, kind="reject", reason="target").status_code == 302
-    lost = decide(second, escalation, kind="approve", revision=0)
+    lost = decide(second, escalation, kind="approve", revision=0, preview=1)
     assert lost.status_code == 409
     page = lost.content.decode()
     assert "Ravi already rejected this" in page
@@ -314,10 +314,10 @@ def test_a_held_escalation_is_the_holders_until_taken_over(scene: Begin, browse:
 
 def test_nobody_approves_their_own_request(scene: Begin, browse: Browse, web: Any) -> None:
     both = person("nina", "support", "reviewer")
-    escalation, client = scene(staff=both).approval(), browse(both)
-    page = read(client, escalation)
-    assert "You asked for this," in page
-    response = decide(client, escalation, kind="approve", revision=0)
+    made = scene(staff=both)
+    escalation, client = made.approval(), browse(both)
+    response = approve(client, made, escalation)
+    assert "You asked for this." in read(client, escalation)
     assert response.status_code == 409
     assert "Nobody approves their own request." in response.content.decode()
     assert decide(client, escalation, kind="reject", text="A mistake of mine.").status_code == 302
@@ -325,14 +325,14 @@ def test_nobody_approves_their_own_request(scene: Begin, browse: Browse, web: An
 
 def test_another_revision_than_the_shown_one_is_not_approved(scene: Begin, browse: Browse, web: Any, reviewer: Any) -> None:
     escalation = scene().approval()
-    response = decide(browse(reviewer), escalation, kind="approve", revision=1)
+    response = decide(browse(reviewer), escalation, kind="approve", revision=1, preview=1)
     assert response.status_code == 409
-    assert "The proposal changed since you looked." in response.content.decode()
+    assert "The proposal or its preview changed since you looked." in response.content.decode()
     assert state(web, escalation) == "open"
 
 
 def test_a_decision_of_another_kind_is_refused(scene: Begin, browse: Browse, reviewer: Any) -> None:
-    assert decide(browse(reviewer), scene().asked(), kind="approve", revision=0).status_code == 409
+    assert decide(browse(reviewer), scene().asked(), kind="approve", revision=0, preview=1).status_code == 409
 
 
 def test_a_payment_closes_at_once(scene: Begin, browse: Browse, web: Any, reviewer: Any) -> None:
@@ -343,8 +343,9 @@ def test_a_payment_closes_at_once(scene: Begin, browse: Browse, web: Any, review
 
 
 def test_run_again_calls_a_worker_and_changes_nothing(scene: Begin, browse: Browse, web: Any, reviewer: Any) -> None:
-    escalation, client = scene().approval(), browse(reviewer)
-    decide(client, escalation, kind="approve", revision=0)
+    made = scene()
+    escalation, client = made.approval(), browse(reviewer)
+    approve(client, made, escalation)
     response = client.post(f"/escalations/{escalation}/run/", follow=True)
     assert "A worker was called." in response.content.decode()
     assert state(web, escalation) == "decided"
@@ -361,7 +362,7 @@ def test_an_expired_one_says_that_nobody_decided(scene: Begin, browse: Browse, a
 def test_what_does_not_exist_is_not_found(browse: Browse, reviewer: Any) -> None:
     client = browse(reviewer)
     assert client.get("/escalations/404/").status_code == 404
-    for verb in ("claim", "release", "decide", "run"):
+    for verb in VERBS:
         assert client.post(f"/escalations/404/{verb}/").status_code == 404
     assert client.get("/escalations/99999999999999999999999/").status_code == 404
     assert client.get("/escalations/1/decide/").status_code == 405
