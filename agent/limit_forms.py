@@ -80,9 +80,14 @@ class NumberForm(forms.Form):
         number = self._amount(text, currency) if self.rule.unit == "money" and currency else self._whole(text)
         least = 1 if self.rule.less_is_looser else 0
         if not least <= number <= self.rule.largest:
-            said = self.rule.words(least, currency) if least else self.rule.words(0, currency)
-            raise forms.ValidationError({"value": f"It is between {said} and {self.rule.words(self.rule.largest, currency)}."})
+            raise forms.ValidationError({"value": self._bounds(least, currency)})
         return number
+
+    def _bounds(self, least: int, currency: str) -> str:
+        if self.rule.unit == "money" and currency:
+            return f"It is between {self.rule.words(least, currency)} and {self.rule.words(self.rule.largest, currency)}."
+        unit = "minor units" if self.rule.unit == "money" else self.rule.unit
+        return f"It is between {least} and {self.rule.largest:,} {unit}."
 
     def _amount(self, text: str, currency: str) -> int:
         try:

@@ -63,7 +63,7 @@ class Rule:
 
 def money(value: int, currency: str) -> str:
     """Return an amount as people read it; without a currency only minor units can be said."""
-    return str(wiring.plugged("BACKSTOP_MONEY")(value, currency)) if currency else f"{value:,} minor units"
+    return str(wiring.plugged("BACKSTOP_MONEY")(value, currency)) if currency else f"{value:,} minor units of any currency"
 
 
 def _hold_above(tool: Tool) -> int | None:
@@ -82,7 +82,7 @@ def _watch_first(tool: Tool) -> int | None:
     return tool.watch_first
 
 
-SUMMED = "Above it the step waits for a reviewer, however it is split. Counted together: every tool whose amounts have a limit."
+SUMMED = "Above it the step waits for a reviewer, however it is split."
 _RULES = (
     Rule(
         name="per_call",
@@ -163,5 +163,5 @@ def words(*, rule: str, tool: str, currency: str, value: int | None) -> str:
         what = tool or "All writes"
         return f"{what} paused" if value else (f"{tool} goes on" if tool else "Writes go on")
     found = RULES[rule]
-    about = " · ".join(part for part in (tool, currency if found.by_currency else "") if part)
-    return f"{found.title}{f' of {about}' if about else ''}: {found.words(value, currency)}"
+    about = [found.title, tool, currency if found.by_currency else ""]
+    return f"{' · '.join(part for part in about if part)}: {found.words(value, currency)}"

@@ -91,7 +91,7 @@ def test_one_sets_a_stricter_limit_at_once(scene: Scene, first: Client) -> None:
     assert sets(first, **INVOICES) == 302
     assert scene.runs(CREATE).kind == "held"
     said = text(first.get("/limits/per_call/"))
-    assert "Amount of one call of CreateInvoice · EUR: €479.99" in said
+    assert "Amount of one call · CreateInvoice · EUR: €479.99" in said
     assert "47,999" not in said
 
 
@@ -147,12 +147,12 @@ def test_every_currency_is_set_in_minor_units_and_said_as_money(first: Client) -
 
 
 OTHERS = [
-    ("second_reviewer", {"tool": "QueueRefund", "currency": "EUR", "value": "1,000"}, "above of QueueRefund · EUR: €1,000.00"),
-    ("customer_day", {"currency": "EUR", "value": "2,000.50"}, "Per customer and day of EUR: €2,000.50"),
-    ("staff_day", {"currency": "", "value": "90000"}, "Per staff member and day: 90,000 minor units"),
-    ("conversation", {"currency": "EUR", "value": "€0"}, "Per conversation of EUR: €0.00"),
-    ("same_effect", {"tool": "ApplyCredit", "value": "1"}, "The same again of ApplyCredit: 1 hour"),
-    ("first_use", {"tool": "VoidInvoice", "value": "3"}, "First uses of VoidInvoice: 3 uses"),
+    ("second_reviewer", {"tool": "QueueRefund", "currency": "EUR", "value": "1,000"}, "above · QueueRefund · EUR: €1,000.00"),
+    ("customer_day", {"currency": "EUR", "value": "2,000.50"}, "Per customer and day · EUR: €2,000.50"),
+    ("staff_day", {"currency": "", "value": "90000"}, "Per staff member and day: 90,000 minor units of any currency"),
+    ("conversation", {"currency": "EUR", "value": "€0"}, "Per conversation · EUR: €0.00"),
+    ("same_effect", {"tool": "ApplyCredit", "value": "1"}, "The same again · ApplyCredit: 1 hour"),
+    ("first_use", {"tool": "VoidInvoice", "value": "3"}, "First uses · VoidInvoice: 3 uses"),
 ]  # fmt: skip
 
 
@@ -173,7 +173,7 @@ WRONG = [
     ({"value": "250.00", "currency": ""}, "write minor units as a whole number"),
     ({"value": "-5", "currency": ""}, "write minor units as a whole number"),
     ({"value": "9" * 16, "currency": ""}, "write minor units as a whole number"),
-    ({"value": "1000001", "currency": ""}, "It is between 0 minor units and 1,000,000 minor units."),
+    ({"value": "1000001", "currency": ""}, "It is between 0 and 1,000,000 minor units."),
     ({"value": ""}, "Write a number, or tick “Off”: one of the two."),
     ({"off": "on"}, "Write a number, or tick “Off”: one of the two."),
     ({"tool": "Nothing"}, "This tool has no such limit."),

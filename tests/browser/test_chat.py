@@ -116,9 +116,14 @@ def test_it_pauses_all_writes_for_everybody(page: Page, new_page: Callable[[], P
         expect(page.locator("article.batch > header").first).to_contain_text("Refused")
         expect(page.locator("article.batch .why").first).to_contain_text("paused changes")
     finally:
-        admin.fill("#switch-reason", "Over")
-        admin.click("text=Let writes go on")
-    expect(admin.locator(".card .st").first).to_contain_text("On")
+        admin.fill("#on-reason-1", "Over")
+        admin.click("text=Ask to let writes go on")
+        expect(admin.locator(".asks button.primary")).to_be_disabled()
+        other = new_page()
+        login(other, "admin2")
+        other.goto("/limits/")
+        other.click(".asks >> text=Confirm")
+    expect(other.locator("section:has(#switch-h) .st").first).to_contain_text("On")
 
 
 def test_it_shows_the_first_word_soon(page: Page, login: Login, stack: Stack) -> None:
