@@ -47,8 +47,10 @@ class Stack:
 
     @property
     def logins(self) -> dict[str, tuple[str, str]]:
-        """Return name and password for each role."""
-        return {login["role"]: (login["name"], login["password"]) for login in self.content["logins"]}
+        """Return name and password for each role, and for the second of those of whom there are two, such as `admin2`."""
+        second = {login["name"]: (login["name"], login["password"]) for login in self.content["logins"]}
+        first = {login["role"]: second[login["role"]] for login in self.content["logins"]}
+        return second | first
 
     def connect(self, login: str) -> "psycopg.Connection[Any]":
         """Return an autocommit connection as owner, web, agent, outbox, keeper or superuser; close it."""

@@ -1,4 +1,4 @@
-"""What an instance is made of: its addresses, its secrets and its first three people, kept in instance.json."""
+"""What an instance is made of: its addresses, its secrets and its first people, kept in instance.json."""
 
 import secrets
 import socket
@@ -11,7 +11,8 @@ from sandbox.servers import CannotStart
 from sandbox.supervisor import files
 
 LOGINS = ("owner", "web", "agent", "outbox", "keeper")
-ROLES = ("support", "reviewer", "admin")
+# Two sign what is large, and two loosen a limit: so there are two of those who may.
+PEOPLE = {"support": "support", "reviewer": "reviewer", "admin": "admin", "reviewer2": "reviewer", "admin2": "admin"}
 PORT = 8000
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is taken for another
 
@@ -53,8 +54,15 @@ def with_secrets(content: Content, *, host: str, port: int) -> Content:
         "stripe": content.get("stripe", {}),
         "web": {"host": host, "port": port},
         "demo": content.get("demo", False),
-        "logins": content.get("logins") or [{"name": role, "password": password(), "role": role} for role in ROLES],
+        "logins": people(content),
     }
+
+
+def people(content: Content) -> list[dict[str, str]]:
+    """Return the demonstration's people, with the passwords that they had; an older instance gets those that it lacks."""
+    known = content.get("logins") or []
+    names = {login["name"] for login in known}
+    return known + [{"name": name, "password": password(), "role": role} for name, role in PEOPLE.items() if name not in names]
 
 
 def passwords(content: Content) -> dict[str, str]:

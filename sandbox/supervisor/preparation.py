@@ -34,15 +34,15 @@ class Preparation:
         self._run("grant", "--skip-checks", login="owner")
 
     def wants_people(self, found: databases.Content) -> bool:
-        """Say whether the three people of the demonstration are to be made; a real database that has people keeps its own."""
+        """Say whether people of the demonstration are to be made; a real database that has people keeps its own."""
         known = instances.read(self.wish.data)["logins"]
         if found.people and not known and not self.embedded:
             self.content["logins"] = []
             return False
-        return not known or not found.people.issuperset(login["name"] for login in known)
+        return not known or not found.people.issuperset(login["name"] for login in self.content["logins"])
 
     def people(self) -> None:
-        """Make the three people, and only then keep their passwords: a start that was cut off makes them again."""
+        """Make the people, and only then keep their passwords: a start that was cut off makes them again."""
         self._run("make_demo_people", login="web", more={"BACKSTOP_DEMO_PEOPLE": json.dumps(self.content["logins"])})
         instances.write(self.wish.data, self.content)
 
