@@ -41,7 +41,9 @@ SELECT (
         WHERE n.hours > 0
         ORDER BY e.committed_at DESC LIMIT %(most)s) AS past
 ), (
-    SELECT jsonb_agg(jsonb_build_array(c.call->'tool', c.call->'arguments', d.text) ORDER BY d.id)
+    SELECT jsonb_agg(jsonb_build_array(c.call->'tool', c.call->'arguments', d.text, (
+        SELECT kept.call->'arguments' FROM jsonb_array_elements(r.calls) AS kept (call)
+        WHERE kept.call->'index' = c.call->'index')) ORDER BY d.id)
     FROM public.escalations_escalation e
     JOIN public.escalations_decision d ON d.escalation_id = e.id
     LEFT JOIN public.escalations_revision r ON r.id = d.revision_id AND r.number > 0
@@ -123,7 +125,10 @@ def _read(found: Sequence[Any], *, domain: Mapping[str, Any], calls: Sequence[Va
         effects={call.index: of(call.tool.name, call.plain) for call in calls},
         past=[Past(effect=of(tool, given), hours=hours, here=here) for tool, given, hours, here in past or ()],
         turned_down=[
-            TurnedDown(effect=of(tool, given), reason=reason) for tool, given, reason in turned_down or () if tool in tools
+            TurnedDown(effect=of(tool, given), reason=reason)
+            for tool, given, reason, instead in turned_down or ()
+            # an edit of what makes no difference to the effect, such as of a reason, has not turned the effect down
+            if tool in tools and not (instead and of(tool, instead) == of(tool, given))
         ],
         uses=uses or {},
         sums={(rules[scope], currency): amount for scope, currency, amount in sums or ()},
