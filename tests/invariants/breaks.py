@@ -31,7 +31,7 @@ PARTIAL = "(SELECT attempt_id FROM public.ledger_attempt_outcome WHERE partial)"
 WAITS = "(SELECT thread FROM public.agent_thread WHERE state = 'waiting')"
 WAITING_ABORT = f"(SELECT attempt_id FROM public.ledger_batch_abort WHERE thread = {WAITS} LIMIT 1)"
 QUIET = "(SELECT thread FROM public.agent_conversation ORDER BY id LIMIT 1)"
-APPROVED = "(SELECT escalation_id FROM public.escalations_decision WHERE kind = 'approve')"
+APPROVED = "(SELECT min(escalation_id) FROM public.escalations_decision WHERE kind = 'approve')"
 REFUSED = "(SELECT escalation_id FROM public.escalations_decision WHERE kind = 'reject')"
 
 MONEY = {

@@ -1,6 +1,6 @@
 """The same for messages, questions and the database itself."""
 
-from tests.invariants.breaks import APPROVED, QUIET, REFUSED, WITHDRAWN
+from tests.invariants.breaks import APPROVED, QUIET, REFUSED, WAITS, WITHDRAWN
 
 MESSAGE = """INSERT INTO public.outbox_message (topic, destination, aggregate, dedupe_key, payload, steps, repeat, state, thread,
     ai_message_id, call_index, first_sent_at, next_attempt_at, lease_token, leased_until, claimed_from)
@@ -35,6 +35,19 @@ def question(thing: str) -> str:
 
 
 SENT_BACK = "(SELECT id FROM public.outbox_message WHERE topic = 'payment.refund')"
+
+
+def ended(thing: str, *, kind: str, by: str, state: str) -> str:
+    """Return the insertion of a question that would not expire yet, and was decided so."""
+    return f"""WITH asked AS (INSERT INTO public.escalations_escalation
+            (kind, object, payload, state, requested_by, expires_at, decided_at, closed_at)
+            VALUES ('asked', '{thing}', '{{}}', '{state}', 7, now() + interval '1 day', now(), now()) RETURNING id)
+        INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by)
+        SELECT id, '{kind}', '', '[]', {by} FROM asked"""
+
+
+EDITED = "(SELECT r.id FROM public.escalations_revision r WHERE r.number = 1 AND NOT r.as_person)"
+TAKEN = "(SELECT r.id FROM public.escalations_revision r WHERE r.as_person)"
 ANSWERED = "(SELECT escalation_id FROM public.escalations_decision WHERE kind = 'answer')"
 OUTBOX = {
     "outbox.message_has_its_call": message(thread=QUIET, step="'ai:none'", call="0"),
@@ -75,6 +88,20 @@ QUESTIONS = {
         SELECT gen_random_uuid(), thread, 99, 8, 'And this.', 'taken', opened_at FROM public.escalations_escalation
         WHERE id = {APPROVED}""",
     "escalations.decided_by_reviewer": "DELETE FROM public.auth_user_groups WHERE user_id = 8",
+    "escalations.withdrawn_by_who_asked": ended("x:2", kind="withdraw", by="9", state="done"),
+    "escalations.expired_in_time": ended("x:3", kind="expire", by="NULL", state="expired"),
+    "escalations.preview_comes_soon": f"""INSERT INTO public.escalations_preview (revision_id, requested_at)
+        SELECT r.id, now() - interval '1 hour' FROM public.escalations_revision r
+        JOIN public.escalations_escalation e ON e.id = r.escalation_id WHERE e.state = 'open' AND e.thread = {WAITS}""",
+    "escalations.newest_was_decided": f"""INSERT INTO public.escalations_preview (revision_id, requested_at)
+        SELECT id, now() FROM public.escalations_revision WHERE escalation_id = {APPROVED}""",
+    "escalations.edits_follow": f"UPDATE public.escalations_revision SET number = 3 WHERE id = {EDITED}",
+    "escalations.edits_lower_as_they_say": f"""UPDATE public.escalations_revision SET lowers = true WHERE id = {TAKEN};
+        UPDATE public.escalations_signature SET lowers = true WHERE revision_id = {TAKEN}""",
+    "escalations.ran_as_shown": f"""UPDATE public.escalations_preview SET changes = changes - 0
+        WHERE revision_id = {EDITED}""",
+    "escalations.taken_over_is_marked": """UPDATE public.ledger_execution SET performed_by = NULL;
+        UPDATE public.ledger_attempt SET performed_by = NULL""",
     "escalations.approval_is_signed": "DELETE FROM public.escalations_signature",
     "escalations.waived_what_was_shown": "UPDATE public.escalations_decision SET waived = '[]' WHERE kind = 'approve'",
     "escalations.proposal_is_kept": f"""UPDATE public.escalations_escalation SET payload = payload || '{{"calls": []}}'

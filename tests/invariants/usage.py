@@ -96,6 +96,7 @@ def live(usage: Usage) -> None:
     _void_some(usage)
     _be_refused(usage)
     _ask(usage)
+    _review(usage)
     _wait(usage)
     usage.deliver()
     _refund(usage)
@@ -184,6 +185,32 @@ def _script(talk: Talk) -> list[Any]:
         calls(wrong, ids=["e"]),
         says("Done."),
     ]
+
+
+def _review(usage: Usage) -> None:
+    """A step above the limit that a reviewer lowers; another that a reviewer performs; a third one, withdrawn."""
+    who = usage.customer("mills")
+    bill = call(who, "CreateInvoice", **SEPTEMBER, amount_minor=400_000)
+    memo = {**SEPTEMBER, "customer_id": who, "amount_minor": 60_000, "reason": "Outage"}
+    script = [
+        calls(bill, ("IssueCreditMemo", memo), ids=["a", "b"]),
+        calls(("IssueCreditMemo", memo | {"amount_minor": 55_000, "reason": "Seats"}), ids=["c"]),
+        calls(("IssueCreditMemo", memo | {"amount_minor": 56_000, "reason": "Delay"}), ids=["d"]),
+        says("Done."),
+    ]
+    talk = usage.talk(who, *script)
+    talk.revise({"index": 0, "arguments": bill[1]}, {"index": 1, "arguments": memo | {"amount_minor": 40_000}})
+    talk.drive(*script)
+    talk.decide("approve")
+    talk.drive(*script)
+    performed = memo | {"amount_minor": 55_000, "reason": "Seats that were counted twice"}
+    talk.revise({"index": 0, "arguments": performed}, as_person=True, text="I do it.")
+    talk.drive(*script)
+    talk.decide("approve")
+    talk.drive(*script)
+    talk.decide("withdraw", "Not needed.")
+    talk.drive(*script)
+    assert talk.state() == "idle"
 
 
 def _wait(usage: Usage) -> None:
