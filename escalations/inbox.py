@@ -73,9 +73,11 @@ class Group:
 def tabs(*, user: int, now: datetime) -> dict[str, Any]:
     """Return how many there are in each view that is counted cheaply, whatever is not finished; and `oldest` unclaimed."""
     known = inbox_filters.views(user=user, now=now)
-    wanted: dict[str, Any] = {name: Count("id", filter=known[name]) for name in (*WAITING_VIEWS, "snoozed", "waiting")}
-    unfinished = Escalation.objects.filter(state__in=["open", "claimed", "decided"])
-    return unfinished.aggregate(**wanted, oldest=Min("opened_at", filter=known["unclaimed"]))
+    wanted: dict[str, Any] = {name: Count("id", filter=known[name]) for name in ("open", "mine", "unclaimed", "snoozed")}
+    found: dict[str, Any] = Escalation.objects.filter(UNDECIDED).aggregate(
+        **wanted, oldest=Min("opened_at", filter=known["unclaimed"])
+    )
+    return found | {name: Escalation.objects.filter(known[name]).count() for name in ("second", "waiting")}
 
 
 def totals(rows: Any, *, now: datetime) -> dict[str, int]:

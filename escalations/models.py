@@ -82,7 +82,13 @@ class Escalation(models.Model):
         ]
         indexes = [
             # The inbox: what waits, the most urgent first; and what was decided, the newest first.
-            models.Index(fields=["due_at", "id"], condition=models.Q(state__in=["open", "claimed"]), name="escalations_urgent"),
+            # All that the inbox counts by is in it, so that thousands that wait are counted without being read.
+            models.Index(
+                fields=["due_at", "id"],
+                include=["state", "claimed_by", "claimed_until", "snoozed_until", "opened_at"],
+                condition=models.Q(state__in=["open", "claimed"]),
+                name="escalations_urgent",
+            ),
             models.Index(fields=["state", "id"], name="escalations_of_state"),
             # Searched together with the words of it, which are a column that only the database knows (0002_rows).
             models.Index(fields=["requested_by", "id"], name="escalations_of_requester"),

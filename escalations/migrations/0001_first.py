@@ -272,7 +272,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="escalation",
             index=models.Index(
-                condition=models.Q(("state__in", ["open", "claimed"])), fields=["due_at", "id"], name="escalations_urgent"
+                condition=models.Q(("state__in", ["open", "claimed"])),
+                fields=["due_at", "id"],
+                include=("state", "claimed_by", "claimed_until", "snoozed_until", "opened_at"),
+                name="escalations_urgent",
             ),
         ),
         migrations.AddIndex(
