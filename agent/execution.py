@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection, Cursor, Pipeline
@@ -24,6 +24,7 @@ from ledger import aborts, attempts, executions, faults
 from ledger.attempts import Attempt
 from outbox.messages import Cause
 
+End = TypeVar("End", Applied, Rehearsed)
 PREVIEW_LOCK_TIMEOUT = "500ms"  # a preview makes nobody wait for long, and is asked for again
 QUEUED = "SELECT EXISTS (SELECT FROM public.outbox_message WHERE thread = %s AND ai_message_id = %s)"
 
@@ -68,10 +69,11 @@ class _Transaction:
     undone: list[blame.Failed] = field(default_factory=list)  # of a partial batch: the calls that failed
     sentences: dict[int, str] = field(default_factory=dict)
     effects: Effects | None = None
+    queued: Cursor[Any] = field(init=False)
     pipeline: Pipeline = field(init=False)
     lookups: tuple[Cursor[Any], Cursor[Any]] = field(init=False)
 
-    def run(self, end: Any) -> Any:
+    def run(self, end: Callable[["_Transaction"], End]) -> End | Known:
         """Run the calls and end as `end` does; whatever is raised, the connection is idle afterwards."""
         with self._traced():
             try:
@@ -97,7 +99,7 @@ class _Transaction:
             self.conn.remove_notice_handler(self.trace.heard)
             self.conn.cursor_factory = usual
 
-    def _guarded(self, end: Any) -> Any:
+    def _guarded(self, end: Callable[["_Transaction"], End]) -> End:
         try:
             self._apply()
             return end(self)
