@@ -1,7 +1,6 @@
 """The verbs of an escalation, one transaction each; bells are rung by the caller, after COMMIT."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -11,6 +10,7 @@ from psycopg.types.json import Jsonb
 
 from escalations import acts, decisions, facts, policies, previews, revisions, rows, signatures
 from escalations.claims import claim, claim_next, reassign, release, snooze, wake_up
+from escalations.resumptions import decisions_for, mark_done, mark_resumed
 from escalations.revisions import Calls
 from escalations.signatures import Signed
 from ledger import sentences, wiring
@@ -257,34 +257,3 @@ def tell(conn: Connection[Any], *, escalation: int, decision: decisions.Decision
     row = rows.found(conn, escalation=escalation)
     for listener in wiring.plugged_all("BACKSTOP_ON_ESCALATION"):
         listener(conn, escalation=row | {"decision": decision.as_resume_value() if decision else None})
-
-
-def decisions_for(conn: Connection[Any], *, interrupt_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what waiting interrupts are resumed with, by interrupt id; an undecided one is not in it."""
-    found = conn.execute(
-        "SELECT e.interrupt_id, d.id, d.kind, d.text, d.decided_by, coalesce(u.username, 'the system'), d.waived::text, r.number"
-        " FROM public.escalations_escalation e JOIN public.escalations_decision d ON d.escalation_id = e.id"
-        " LEFT JOIN public.escalations_revision r ON r.id = d.revision_id"
-        " LEFT JOIN public.auth_user u ON u.id = d.decided_by WHERE e.interrupt_id = ANY(%s)",
-        (list(interrupt_ids),),
-    ).fetchall()
-    names = ("decision", "kind", "text", "decided_by", "name")
-    return {row[0]: dict(zip(names, row[1:6], strict=True)) | {"waived": json.loads(row[6]), "revision": row[7]} for row in found}
-
-
-def mark_resumed(conn: Connection[Any], *, interrupt_ids: Sequence[str]) -> None:
-    """Note that the thread took these decisions; an expired escalation stays expired."""
-    conn.execute(
-        "UPDATE public.escalations_escalation"
-        " SET resumed_at = now(), state = CASE state WHEN 'decided' THEN 'resumed' ELSE state END"
-        " WHERE interrupt_id = ANY(%s) AND resumed_at IS NULL AND state = ANY(%s)",
-        (list(interrupt_ids), policies.sources("resume")),
-    )
-
-
-def mark_done(conn: Connection[Any], *, thread: UUID) -> None:
-    """Close the escalations whose decision the thread took and is finished with."""
-    conn.execute(
-        "UPDATE public.escalations_escalation SET state = 'done', closed_at = now() WHERE thread = %s AND state = 'resumed'",
-        (thread,),
-    )

@@ -18,8 +18,10 @@ Browse = Callable[[Any], Client]
 
 def test_decisions_are_listed_and_narrowed(scene: Begin, browse: Browse, web: Any, agent: Any, reviewer: Any) -> None:
     ravi = person("ravi", "reviewer")
-    first, second, third = scene(name="Sample Cycles BV").approval(), scene(name="Other").asked(), scene(name="Third").budget()
-    lifecycle.decide(web, escalation=first, kind="approve", text="", user=reviewer.id)
+    held = scene(name="Sample Cycles BV")
+    first, second, third = held.approval(), scene(name="Other").asked(), scene(name="Third").budget()
+    [preview] = held.previews()
+    lifecycle.sign(web, escalation=first, user=reviewer.id, revision=0, preview=preview)
     lifecycle.decide(web, escalation=second, kind="answer", text="The blue contract.", user=ravi.id)
     lifecycle.expire(agent, escalation=third, text="")
     client = browse(person("boss", "admin"))
