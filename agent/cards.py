@@ -4,12 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from agent import histories, lines
 from agent.lines import Call, Line
+from agent.waits import Waits
 from escalations.models import Escalation
-from ledger import diffs, numbering, sentences
+from ledger import diffs, marks, numbering, sentences
 from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
 from ledger.models import Execution
@@ -20,7 +22,18 @@ NEXT = Mark(state="queued", icon="circle-dashed", word="Next")
 WAITS = Mark(state="held", icon="hand", word="Waits for a reviewer")
 UNDONE = Mark(state="undone", icon="undo-2", word="Undone")
 READ = Mark(state="queued", icon="eye", word="Read")
+DRIFTED = Mark(state="held", icon="history", word="Changed since the approval")
 NOTHING = "Nothing was changed."
+# What a person made of a batch that did not run. Without a decision somebody stopped the agent.
+NOES = {
+    "": ("Stopped", "square"),
+    "expire": ("Expired undecided", "timer"),
+    "withdraw": ("Withdrawn", "undo-2"),
+    "answer": ("Answered instead", "messages-square"),
+    "approve": ("Removed by a reviewer", "x"),  # every call of it
+    "close": ("Closed", "x"),
+}
+ASKED = {"answer": Mark(state="applied", icon="user-round-check", word="Answered"), "expire": marks.DECISIONS["expire"]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +51,7 @@ class Card:
     arguments: str = ""
     attempt_id: UUID | None = None
     escalation_id: int | None = None  # while it waits for a person
+    waits: Waits | None = None
 
     @property
     def calls(self) -> int:
@@ -60,7 +74,29 @@ class Step:
     effects: Mapping[int, Sequence[Message]] = field(default_factory=dict)
     escalations: Sequence[Escalation] = ()
     names: Mapping[int, str] = field(default_factory=dict)
+    signers: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    waits: Waits | None = None  # what the conversation waits for
     live: bool = False  # a worker runs the thread right now
+
+    def history(self, attempt: Evidence) -> tuple[str, ...]:
+        """Return a line for each decision that let the attempt run."""
+        return histories.of(self.escalations, attempt, names=self.names, signers=self.signers)
+
+    def told(self, escalation: Escalation | None) -> tuple[str, ...]:
+        """Return the line of a decided escalation."""
+        return histories.told(escalation, names=self.names, signers=self.signers)
+
+    def lines(self, attempt: Evidence) -> tuple[Line, ...]:
+        """Return the calls as the attempt leaves them."""
+        by = histories.editor(self.escalations, attempt, names=self.names)
+        return lines.told(self.calls, attempt=attempt, by=by)
+
+    def waiting(self, escalation: Escalation | None) -> dict[str, Any]:
+        """Return what a card that waits for an escalation says of it."""
+        if escalation is None:
+            return {}
+        waits = self.waits if self.waits and self.waits.escalation == escalation.id else None
+        return {"escalation_id": escalation.id, "waits": waits}
 
 
 def cards(step: Step) -> list[Card]:
@@ -84,6 +120,7 @@ def _card(step: Step, attempt: Evidence) -> Card:
         "refused": _refused,
         "held": _held,
         "rejected": _rejected,
+        "drifted": _drifted,
         "": _open,
     }.get(attempt.result, _broken)
     card: Card = make(step, attempt)
@@ -99,48 +136,88 @@ def _applied(step: Step, attempt: Evidence) -> Card:
     known = [tools[call["tool"]] for call in step.calls if call.get("tool") in tools]
     if any(tool.asks_person for tool in known):
         return _asked(step)
-    done = tuple(
-        lines.applied(call, execution=step.executions.get(call["index"]), effects=step.effects.get(call["index"], ()))
-        for call in step.calls
-    )
+    done = _done(step, attempt)
     if known and not any(tool.writes for tool in known):
         return Card(mark=READ, says=NOTHING, lines=tuple(replace(line, mark=READ) for line in done))
-    history = histories.of(step.escalations, attempt, names=step.names)
-    says = "After approval." if history else f"All {len(done)} calls, together." if len(done) > 1 else ""
-    return Card(mark=CALLS["applied"], says=says, lines=done, history=history, changes=_changes(attempt))
+    mark = replace(CALLS["applied"], word="Applied in part") if attempt.outcome and attempt.outcome.partial else CALLS["applied"]
+    return Card(mark=mark, says=_says(step, attempt, done), lines=done, history=step.history(attempt), changes=_changes(attempt))
+
+
+def _done(step: Step, attempt: Evidence) -> tuple[Line, ...]:
+    """Return what was applied, and beside it what a reviewer removed or what failed alone."""
+    seen = {call.index: call for call in attempt.calls}
+    by = histories.editor(step.escalations, attempt, names=step.names)
+
+    def one(call: Call, otherwise: Line) -> Line:
+        at, what = call["index"], seen.get(call["index"])
+        if at not in step.executions and what is not None and what.fate != "applied":
+            return otherwise
+        note = lines.edited(call, what, by=by)
+        return lines.applied(call, execution=step.executions.get(at), effects=step.effects.get(at, ()), note=note)
+
+    return tuple(map(one, step.calls, step.lines(attempt)))
+
+
+def _says(step: Step, attempt: Evidence, done: Sequence[Line]) -> str:
+    """Return how a batch came to be applied."""
+    people = [row.performed_by for row in step.executions.values() if row.performed_by is not None]
+    if people:
+        return f"By {step.names.get(people[0], 'a person')}, instead of the agent."
+    if attempt.outcome and attempt.outcome.partial:
+        failed = sum(line.mark == CALLS["failed"] for line in done)
+        return f"{failed} of {len(done)} calls failed alone; the others do not depend on {'it' if failed == 1 else 'them'}."
+    if histories.let_run(step.escalations, attempt):
+        return "After approval."
+    return f"All {len(done)} calls, together." if len(done) > 1 else ""
 
 
 def _undone(step: Step, attempt: Evidence) -> Card:
     return Card(
         mark=UNDONE,
         says=NOTHING,
-        lines=lines.told(step.calls, attempt=attempt),
+        lines=step.lines(attempt),
         changes=_changes(attempt),
         undone=True,
-        history=histories.of(step.escalations, attempt, names=step.names),
+        history=step.history(attempt),
     )
 
 
 def _refused(step: Step, attempt: Evidence) -> Card:
     mark = Mark(state="failed", icon="ban", word="Refused")
-    return Card(mark=mark, says=f"Nothing ran. {NOTHING}", lines=lines.told(step.calls, attempt=attempt))
+    return Card(mark=mark, says=f"Nothing ran. {NOTHING}", lines=step.lines(attempt))
 
 
 def _held(step: Step, attempt: Evidence) -> Card:
     escalation = histories.asked_for(step.escalations, attempt)
     kind = histories.decided(escalation)
-    waiting = lines.told(step.calls, attempt=attempt)
     if kind in histories.LETS_RUN:
-        mark = Mark(state="held", icon="clock", word="Approved, not run yet")
-        history = histories.told(escalation, names=step.names)
-        return Card(mark=mark, says="The approval is kept.", lines=waiting, history=history)
+        return _not_run_yet(step, attempt, escalation)
     if kind:
         return _rejected(step, attempt)
+    return Card(mark=WAITS, says="Nothing has run yet.", lines=step.lines(attempt), **step.waiting(escalation))
+
+
+def _not_run_yet(step: Step, attempt: Evidence, escalation: Escalation | None) -> Card:
+    word = "Taken over, not run yet" if histories.decided(escalation) == "take_over" else "Approved, not run yet"
+    mark = Mark(state="held", icon="clock", word=word)
+    says = "The decision is kept."
+    return Card(mark=mark, says=says, lines=step.lines(attempt), history=step.told(escalation))
+
+
+def _drifted(step: Step, attempt: Evidence) -> Card:
+    """Draw what was approved and did not run, because it would not have done what the reviewer saw."""
+    escalation = histories.asked_for(step.escalations, attempt)
+    if step.attempts[-1].id == attempt.id and histories.decided(escalation) in histories.LETS_RUN:
+        return _not_run_yet(step, attempt, escalation)
+    asks = escalation is not None and not histories.decided(escalation)
+    says = "The data changed since the approval; the reviewer looks again." if asks else NOTHING
+    waiting = replace(CALLS["waits"], icon="clock", word="Waits for a reviewer") if asks else CALLS["stopped"]
     return Card(
-        mark=WAITS,
-        says="Nothing has run yet.",
-        lines=waiting,
-        escalation_id=escalation.id if escalation else None,
+        mark=DRIFTED,
+        says=f"Nothing ran. {says}",
+        lines=tuple(replace(line, mark=waiting, gone=not asks, why="") for line in step.lines(attempt)),
+        history=step.history(attempt),
+        **(step.waiting(escalation) if asks else {}),
     )
 
 
@@ -148,24 +225,24 @@ def _rejected(step: Step, attempt: Evidence) -> Card:
     """Draw what a person decided against; who stops the agent decides so too, without an escalation."""
     escalation = histories.before(step.escalations, attempt)
     kind = histories.decided(escalation)
-    word, icon = {"": ("Stopped", "square"), "expire": ("Expired undecided", "timer")}.get(kind, ("Rejected", "x"))
+    word, icon = NOES.get(kind, ("Rejected", "x"))
     reasons = [lines.bare(call.told) for call in attempt.calls if call.told]
     return Card(
         mark=Mark(state="undone", icon=icon, word=word),
         says=f"Nothing ran. {NOTHING}",
-        lines=lines.never_ran(lines.told(step.calls, attempt=attempt)),
-        history=histories.told(escalation, names=step.names) or tuple(reasons[:1]),
+        lines=step.lines(attempt) if kind == "approve" else lines.never_ran(step.lines(attempt)),
+        history=step.told(escalation) or tuple(reasons[:1]),
     )
 
 
 def _asked(step: Step) -> Card:
     escalation = next((row for row in reversed(step.escalations) if row.kind == "asked"), None)
     says = f"A person was asked. {NOTHING}"
-    if histories.decided(escalation):
-        mark = Mark(state="applied", icon="user-round-check", word="Answered")
+    if kind := histories.decided(escalation):
+        mark = ASKED.get(kind, marks.DECISIONS[kind])
         return Card(mark=mark, says=says, lines=lines.asked(step.calls, mark=mark))
-    waits = escalation.id if escalation else None
-    return Card(mark=WAITS, says=says, lines=lines.asked(step.calls, mark=replace(WAITS, word="Asked")), escalation_id=waits)
+    asked = lines.asked(step.calls, mark=replace(WAITS, word="Asked"))
+    return Card(mark=WAITS, says=says, lines=asked, **step.waiting(escalation))
 
 
 def _open(step: Step, attempt: Evidence) -> Card:
@@ -178,7 +255,7 @@ def _open(step: Step, attempt: Evidence) -> Card:
 
 def _broken(step: Step, attempt: Evidence) -> Card:
     """Draw an attempt that the machine, not a call, made impossible: nobody was told a reason, because none is theirs."""
-    waits = next((row.id for row in reversed(step.escalations) if not histories.decided(row)), None)
+    waits = next((row for row in reversed(step.escalations) if not histories.decided(row)), None)
     known = NOTHING if attempt.result == "bug" else "As far as can be known, nothing was changed."
     return Card(
         mark=UNDONE,
@@ -186,7 +263,7 @@ def _broken(step: Step, attempt: Evidence) -> Card:
         lines=lines.asked(step.calls, mark=replace(CALLS["undone"], word="Not applied"), gone=True),
         changes=_changes(attempt),
         undone=True,
-        escalation_id=waits,
+        **step.waiting(waits),
     )
 
 

@@ -8,16 +8,18 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from agent import cards
+from agent import cards, histories, stepping_in, waits
 from agent.cards import Card
 from agent.conversations import Rows
 from agent.histories import decided
 from agent.models import Notice, StaffMessage, TranscriptEntry
 from escalations.models import Escalation
+from ledger import marks
 
 ANSWER = "A reviewer answers: "
 DECISION = "decision:"  # begins the ids of messages that a person's decision put into the thread
 NOTICE = "notice-"  # begins the keys of news from outside
+HANDS = {"stepped_in": "hand", "handed_back": "bot"}
 TOLD = ("_dead", "_rejected")  # end the kinds of notices that say what their escalation would say again
 ICONS = {
     "confirmed": "check-check",
@@ -44,7 +46,7 @@ class Part:
 class Item:
     """One entry of the feed."""
 
-    kind: Literal["day", "notice", "staff", "reviewer", "agent"]
+    kind: Literal["day", "notice", "staff", "reviewer", "person", "agent"]  # person: who stepped in for the agent
     key: str  # stable, for the browser to know it again
     at: datetime
     name: str = ""
@@ -57,7 +59,7 @@ class Item:
 
 def feed(rows: Rows, *, live: bool, shown: Iterable[StaffMessage] = ()) -> list[Item]:
     """Return the items, oldest first. `shown` are sent messages that the transcript does not hold yet."""
-    items = [*_transcript(rows, live=live), *_notices(rows.notices), *_escalations(rows)]
+    items = [*_transcript(rows, live=live), *_notices(rows), *_escalations(rows)]
     items.sort(key=lambda item: item.at)  # stable: the transcript's own order stays
     items += [_staff(message, rows) for message in shown]
     return list(_with_days(_numbered(_grouped(_after_the_turn(items)))))
@@ -133,27 +135,43 @@ def _step(entry: TranscriptEntry, rows: Rows, *, live: bool) -> cards.Step:
         effects={index: found for (message, index), found in rows.effects.items() if message == name},
         escalations=[row for row in rows.escalations if row.ai_message_id == name],
         names=rows.names,
+        signers=rows.signers,
+        waits=waits.of(rows),
         live=live,
     )
 
 
-def _notices(notices: Iterable[Notice]) -> Iterator[Item]:
-    for notice in notices:
-        icon = ICONS.get(notice.state, "eye")
+def _notices(rows: Rows) -> Iterator[Item]:
+    for notice in rows.notices:
+        if notice.kind == stepping_in.SAID:
+            yield _said(notice, rows)
+            continue
+        icon = HANDS.get(notice.kind) or ICONS.get(notice.state, "eye")
         yield Item(
             kind="notice", key=f"{NOTICE}{notice.id}", at=notice.created_at, state=notice.state, icon=icon, text=notice.text
         )
 
 
+def _said(notice: Notice, rows: Rows) -> Item:
+    key = f"said:{notice.object}"
+    return Item(kind="person", key=key, at=notice.created_at, name=rows.name(notice.author), text=notice.text)
+
+
 def _escalations(rows: Rows) -> Iterator[Item]:
-    """Say what waits for a person; held batches and questions have their cards for that, ends of an effect their notices."""
+    """Say what waits for a person, and what was decided.
+
+    Held batches and questions have their cards for the first, ends of an effect their notices; answers, and what a decision
+    ends, come to stand in the transcript itself.
+    """
     told = {notice.object for notice in rows.notices if notice.kind.endswith(TOLD)}
+    spoken = {entry.message_id for entry in rows.entries}
     for row in rows.escalations:
-        if row.kind in ("approval", "asked") or (rows.cut and row.opened_at < rows.entries[0].written_at):
+        if rows.cut and row.opened_at < rows.entries[0].written_at:
             continue
-        if row.interrupt_id or f"message:{row.payload.get('message_id')}" not in told:
+        has_card = row.kind in ("approval", "asked")
+        if not has_card and (row.interrupt_id or f"message:{row.payload.get('message_id')}" not in told):
             yield Item(kind="notice", key=f"escalation-{row.id}", at=row.opened_at, state="held", icon="hand", text=_reason(row))
-        if decided(row) == "retry" or (decided(row) and row.interrupt_id is None):
+        if decided(row) and f"{DECISION}{row.decision.id}" not in spoken:
             yield _decision(row, rows)
 
 
@@ -164,11 +182,15 @@ def _reason(row: Escalation) -> str:
 
 def _decision(row: Escalation, rows: Rows) -> Item:
     decision = row.decision
-    who = rows.name(decision.decided_by)
-    deeds = {"retry": f"{who} had it run again", "expire": "Nobody decided in time", "settle": "Nobody has to look any more"}
-    deed = deeds.get(decision.kind, f"{who} closed it")
-    text = f"{deed}: “{decision.text}”" if decision.text else f"{deed}."
-    return Item(kind="notice", key=f"decision-{row.id}", at=decision.decided_at, state="info", icon="user-round-check", text=text)
+    mark = marks.DECISIONS[decision.kind]
+    return Item(
+        kind="notice",
+        key=f"decision-{row.id}",
+        at=decision.decided_at,
+        state=mark.state,
+        icon=mark.icon,
+        text=histories.said(row, names=rows.names, signers=rows.signers),
+    )
 
 
 def _grouped(items: Iterable[Item]) -> Iterator[Item]:

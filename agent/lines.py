@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from agent import histories
 from ledger import sentences
 from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
@@ -13,7 +14,7 @@ from outbox.fates import Fate, fate
 from outbox.models import Message
 
 Call = Mapping[str, Any]  # {"index", "id", "tool", "arguments"}
-GONE = frozenset({"undone", "never_ran", "rejected"})  # struck through: not what the database says
+GONE = frozenset({"undone", "never_ran", "rejected", "dropped", "stopped"})  # struck through: not what the database says
 PREFIXES = ("FAILED: ", "REJECTED: ", "WITHDRAWN: ", "EXPIRED: ", "ANSWERED: ", "ASKED: ", "NOT APPLIED: ")
 
 
@@ -37,8 +38,8 @@ def asked(calls: Sequence[Call], *, mark: Mark, gone: bool = False) -> tuple[Lin
     return tuple(Line(number=call["index"] + 1, sentence=_proposed(call), mark=mark, gone=gone) for call in calls)
 
 
-def applied(call: Call, *, execution: Execution | None, effects: Sequence[Message]) -> Line:
-    """Return what an applied call did, and where its external effects stand."""
+def applied(call: Call, *, execution: Execution | None, effects: Sequence[Message], note: str = "") -> Line:
+    """Return what an applied call did, and where its external effects stand; `note` is what people changed of it."""
     fates = tuple(fate(message) for message in effects)
     last = fates[-1] if fates else None
     return Line(
@@ -46,15 +47,21 @@ def applied(call: Call, *, execution: Execution | None, effects: Sequence[Messag
         sentence=_done(execution) if execution else _proposed(call),
         mark=Mark(state=last.state, icon=last.icon, word=last.word) if last else CALLS["applied"],
         fates=fates,
-        note=last.note if last else "",
+        note=" ".join(filter(None, [note, last.note if last else ""])),
         next_check_at=last.next_check_at if last else None,
     )
 
 
-def told(calls: Sequence[Call], *, attempt: Evidence) -> tuple[Line, ...]:
-    """Return the calls of an attempt that was not applied, with the reason where it belongs."""
+def told(calls: Sequence[Call], *, attempt: Evidence, by: str = "a reviewer") -> tuple[Line, ...]:
+    """Return the calls of an attempt, with the reason where it belongs; `by` is who made them what they are."""
     seen = {call.index: call for call in attempt.calls}
-    return tuple(_told(call, seen.get(call["index"]), attempt) for call in calls)
+    return tuple(_told(call, seen.get(call["index"]), attempt, by) for call in calls)
+
+
+def edited(call: Call, seen: Any, *, by: str) -> str:
+    """Return what people changed of a call before it ran, in a sentence; empty when it ran as it was asked for."""
+    said = histories.changed(call.get("arguments"), seen.arguments) if seen and isinstance(seen.arguments, dict) else ""
+    return f"Changed by {by}: {said}." if said else ""
 
 
 def never_ran(lines: Sequence[Line]) -> tuple[Line, ...]:
@@ -69,16 +76,16 @@ def bare(told: str) -> str:
     return told.partition(" Nothing of this step")[0]
 
 
-def _told(call: Call, seen: Any, attempt: Evidence) -> Line:
+def _told(call: Call, seen: Any, attempt: Evidence, by: str) -> Line:
     key = seen.fate if seen else "never_ran"
     mark = {"invalid": CALLS["failed"], "waits": replace(CALLS["waits"], icon="clock")}.get(key, CALLS[key])
     return Line(
         number=call["index"] + 1,
-        sentence=_proposed(call),
-        mark=mark,
+        sentence=_proposed({**call, "arguments": seen.arguments} if seen else call),
+        mark=replace(mark, word=f"Removed by {by}") if key == "dropped" else mark,
         gone=key in GONE,
         why=(bare(seen.told) or seen.reason) if key in ("failed", "invalid") else "",
-        note=seen.reason if key == "held" else "",
+        note=seen.reason if key == "held" else edited(call, seen, by=by),
         limit=_limit(attempt, call["index"]) if key == "held" else "",
     )
 

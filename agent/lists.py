@@ -110,7 +110,8 @@ def _entries(rows: list[Conversation]) -> list[Entry]:
     names = people.subject_names(row.subject for row in rows)
     states = {row.thread: row for row in Thread.objects.filter(thread__in=threads)}
     messages = _last(StaffMessage.objects.exclude(state="cancelled"), threads, "-number")
-    notices = _last(Notice.objects.exclude(state="info"), threads, "-id")
+    notices = _last(Notice.objects.exclude(state__in=["info", "said"]), threads, "-id")
+    people_in = people.names(row.stepped_in_by for row in states.values())
     undecided = _last(Escalation.objects.filter(state__in=["open", "claimed"]), threads, "-id")
     return [
         _entry(
@@ -120,6 +121,7 @@ def _entries(rows: list[Conversation]) -> list[Entry]:
             message=messages.get(row.thread),
             notice=notices.get(row.thread),
             escalation=undecided.get(row.thread),
+            person=_person(states.get(row.thread), people_in),
         )
         for row in rows
     ]
@@ -138,11 +140,14 @@ def _entry(
     message: StaffMessage | None,
     notice: Notice | None,
     escalation: Escalation | None,
+    person: str = "",
 ) -> Entry:
     sub = message.text.partition("\n")[0] if message else "Nothing was said yet"
     at = max(filter(None, [thread and thread.progressed_at, message and message.sent_at, row.created_at]))
     state, icon, word, busy = "", "", "", False
-    if thread and thread.state == Thread.State.RUNNING:
+    if person:
+        sub, state, icon, word = f"{person} answers", "info", "user-round", "A person answers"
+    elif thread and thread.state == Thread.State.RUNNING:
         sub, state, word, busy = thread.activity or "Writing", "info", "The agent works", True
     elif escalation:
         sub, state, icon, word = _reason(escalation), "held", "hand", "Waits for a person"
@@ -154,6 +159,11 @@ def _entry(
 
 
 ICONS = {"confirmed": "check-check", "failed": "ban", "uncertain": "circle-question-mark", "held": "hand", "undone": "undo-2"}
+
+
+def _person(thread: Thread | None, names: Mapping[int, str]) -> str:
+    """Return who answers instead of the agent, empty when nobody does."""
+    return names.get(thread.stepped_in_by, "Somebody") if thread and thread.stepped_in_by else ""
 
 
 def _reason(row: Escalation) -> str:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from agent import waits
 from agent.conversations import Rows
 from agent.models import StaffMessage, Thread
 from escalations.models import Escalation
-from ledger.spans import clock
+from ledger.spans import clock, moment
 
 PATIENCE = timedelta(seconds=10)  # nobody took a message or a decision for so long: offer *Resume*
 
@@ -20,6 +21,7 @@ class Standing:
     state: str = ""
     busy: bool = False  # the agent works: further messages wait
     waits: bool = False  # for a person: further messages wait
+    stepped_in: bool = False  # that person answers instead of the agent
     can_stop: bool = False
     can_resume: bool = False
     starting: bool = False  # a message was sent and will be taken at once: it is drawn as said, not as waiting
@@ -33,6 +35,8 @@ class Standing:
 def standing(rows: Rows, *, now: datetime) -> Standing:
     """Return where the conversation stands."""
     thread, waiting = rows.thread, rows.undecided
+    if rows.person:
+        return _stepped_in(rows, now=now)
     if thread and thread.state == Thread.State.RUNNING:
         return _running(thread, now=now)
     if waiting:
@@ -43,6 +47,22 @@ def standing(rows: Rows, *, now: datetime) -> Standing:
     if rows.queued:
         return _starting(rows.queued[0], now=now)
     return Standing(words="Idle", said="The agent is idle.", state="queued")
+
+
+def _stepped_in(rows: Rows, *, now: datetime) -> Standing:
+    """Say who answers, and what becomes meanwhile of what the agent was at."""
+    assert rows.person is not None
+    row, runs = rows.undecided, rows.thread and rows.thread.state == Thread.State.RUNNING
+    words = f"{rows.person.name} stepped in at {moment(rows.person.since)}"
+    if row is None:
+        words += " · the agent stops before its next step" if runs else " · the agent is silent"
+    elif row.state in waits.OPEN:
+        words += " · a reviewer may decide; the result waits for the hand-back"
+    else:
+        words += " · decided; the result waits for the hand-back"
+    return Standing(
+        words=words, said=f"{rows.person.name} answers instead of the agent.", state="info", waits=True, stepped_in=True
+    )
 
 
 def _running(thread: Thread, *, now: datetime) -> Standing:
@@ -56,16 +76,14 @@ def _running(thread: Thread, *, now: datetime) -> Standing:
 
 
 def _waiting(row: Escalation, rows: Rows, *, now: datetime) -> Standing:
-    if row.state == Escalation.State.DECIDED:
+    if row.state not in waits.OPEN:
         late = row.decided_at is not None and now - row.decided_at > PATIENCE
         words = "Decided. " + ("No worker has taken it yet; the decision is kept." if late else "The agent goes on.")
         return Standing(words=words, said=words, state="held", waits=True, can_resume=late)
-    parts = [f"Waits for a reviewer since {clock(row.opened_at)}"]
-    if row.due_at:
-        parts.append(f"target {clock(row.due_at)}")
-    if row.state == Escalation.State.CLAIMED:
-        parts.append(f"{rows.name(row.claimed_by)} is looking")
-    return Standing(words=" · ".join(parts), said="Waiting for a reviewer.", state="held", waits=True)
+    waiting = waits.of(rows)
+    words = waiting.words if waiting else ""
+    said = f"Waiting for {waiting.who}." if waiting else ""
+    return Standing(words=words, said=said, state="held", waits=True)
 
 
 def _starting(first: StaffMessage, *, now: datetime) -> Standing:

@@ -11,6 +11,12 @@ def clock(at: datetime) -> str:
     return timezone.localtime(at).strftime("%H:%M")
 
 
+def moment(at: datetime) -> str:
+    """Return a time of today as "09:41", any other with its day: "26 Nov 09:41"."""
+    there = timezone.localtime(at)
+    return clock(at) if there.date() == timezone.localdate() else f"{there.day} {there:%b} {clock(at)}"
+
+
 def instants(column: str, *, since: date | None, until: date | None) -> Q:
     """Return the condition that the column lies between two days, both included whole; None leaves that end open."""
     wanted = Q()

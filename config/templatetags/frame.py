@@ -1,6 +1,7 @@
 """Tags of every page's frame: icons of the sprite, amounts, initials. Built in, so no page loads them."""
 
 import re
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from ledger import wiring
+from ledger import spans, wiring
 
 register = template.Library()
 FOR_THE_MODEL = re.compile(r" \(\d+ minor units\)")
@@ -34,6 +35,12 @@ def money(minor: int | None, currency: str) -> str:
 def grouped(number: int | None) -> str:
     """Return a whole number with its thousands apart: 25000 gives "25,000"."""
     return "" if number is None else f"{number:,}"
+
+
+@register.filter
+def moment(at: datetime | None) -> str:
+    """Return a time of today as "09:41", any other with its day; nothing for no time."""
+    return spans.moment(at) if at else ""
 
 
 @register.filter

@@ -119,22 +119,6 @@ def test_it_says_that_a_batch_waits_and_why(scene: Scene) -> None:
     assert card.escalation_id
 
 
-def test_it_says_that_an_approved_batch_has_not_run(scene: Scene, web: Connection) -> None:
-    held(scene, kind="approve", web=web, text="Checked.")
-    card = cards(scene)[-1]
-    assert (card.mark.word, card.says) == ("Approved, not run yet", "The approval is kept.")
-    assert "Approved by reviewer2" in card.history[0]
-
-
-def test_it_says_who_approved_what_was_applied(scene: Scene, web: Connection) -> None:
-    step, result = held(scene, kind="approve", web=web, text="Checked.")
-    step.runs(waived=tuple(verdict.row() for verdict in result.verdicts))
-    card = cards(scene)[-1]
-    assert (card.mark.word, card.says) == ("Applied", "After approval.")
-    assert card.history[0].startswith("Held at ")
-    assert card.history[0].endswith("“Checked.”")
-
-
 def test_it_says_who_rejected_it_and_why(scene: Scene, web: Connection) -> None:
     step, _ = held(scene, kind="reject", web=web, text="Not owed.")
     for _ in range(2):  # decided, and carried out
@@ -303,10 +287,8 @@ def test_it_says_since_when_it_waits_and_who_looks(scene: Scene, web: Connection
     scene.stands("waiting")
     assert stands(scene).words.startswith("Waits for a reviewer since ")
     reviewer = make_user("reviewer", name="reviewer2")
-    web.execute(
-        "UPDATE public.escalations_escalation SET state = 'claimed', claimed_by = %s, claimed_until = now()", (reviewer.pk,)
-    )
-    assert stands(scene).words.endswith("reviewer2 is looking")
+    lifecycle.claim(web, escalation=cards(scene)[-1].escalation_id, user=reviewer.pk)
+    assert stands(scene).words.startswith("Waits for reviewer2 since ")
     assert not stands(scene).can_resume
 
 
