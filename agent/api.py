@@ -17,11 +17,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agent import conversations as reading
-from agent import events, feeds, standing
+from agent import events, feeds, standing, stepping_in, waits
 from agent import messages as sending
 from agent.forms import clean_text
+from agent.interventions import late
 from agent.models import Conversation
-from agent.permissions import check_user_can_read, check_user_can_resume, check_user_can_talk
+from agent.permissions import (
+    check_user_can_hand_back,
+    check_user_can_read,
+    check_user_can_resume,
+    check_user_can_step_in,
+    check_user_can_talk,
+    user_can_hand_back_for_others,
+)
+from escalations import facts, lifecycle
+from escalations.models import Escalation
 from ledger import connections, faults, people, wiring
 from outbox import bell
 
@@ -72,6 +82,23 @@ class NewMessage(Strict):
             raise ValidationError(error.messages) from None
 
 
+class Withdrawal(Strict):
+    """Which request is taken back, and why."""
+
+    escalation = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
+    reason = serializers.CharField(required=False, trim_whitespace=False, allow_blank=True)
+
+    def validate_reason(self, reason: str) -> str:
+        """Refuse what may not be kept; a reason may be left out."""
+        return NewMessage().validate_text(reason) if reason.strip() else ""
+
+
+class StepIn(Strict):
+    """From whom the conversation is taken over; without it, from the agent."""
+
+    instead_of = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+
 class Newest(CursorPagination):
     """Newest conversations first."""
 
@@ -110,7 +137,7 @@ def conversation(request: Request, pk: int) -> Response:
     row = get_object_or_404(Conversation, pk=pk)
     rows = reading.read(row, everything="all" in request.query_params)
     stands = standing.standing(rows, now=timezone.now())
-    items = feeds.feed(rows, live=stands.can_stop, shown=feeds.untold(rows))
+    items = feeds.feed(rows, live=rows.runs, shown=feeds.untold(rows))
     return Response(
         _summary(row, {row.subject: rows.subject})
         | {
@@ -119,6 +146,8 @@ def conversation(request: Request, pk: int) -> Response:
             "feed": [asdict(item) for item in items if item.kind != "day"],
             "queue": [{"id": message.id, "text": message.text, "sent_at": message.sent_at} for message in rows.queued],
             "draft": rows.draft,
+            "waits": asdict(waiting) if (waiting := waits.of(rows)) else None,
+            "stepped_in": asdict(rows.person) if rows.person else None,
         }
     )
 
@@ -154,6 +183,57 @@ def resume(request: Request, pk: int) -> Response:
     row = get_object_or_404(Conversation, pk=pk)
     name = str(request.user)
     return _act(row, lambda conn: sending.resume(conn, thread=row.thread, user=request.user.pk, name=name), ring=True)
+
+
+@endpoint(["POST"])
+def withdraw(request: Request, pk: int) -> Response:
+    """Take a request back that waits for a reviewer; 409 with the winner's name when somebody decided first."""
+    check_user_can_talk(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    body = Withdrawal(data=request.data)
+    body.is_valid(raise_exception=True)
+    about = {"escalation": body.validated_data["escalation"], "text": body.validated_data.get("reason", "")}
+    get_object_or_404(Escalation, pk=about["escalation"], thread=row.thread, interrupt_id__isnull=False)
+    try:
+        return _act(row, lambda conn: lifecycle.withdraw(conn, user=request.user.pk, **about), ring=True)
+    except facts.Fact as fact:
+        return Response({"detail": late(fact)}, status=409)
+
+
+@endpoint(["POST"])
+def step_in(request: Request, pk: int) -> Response:
+    """Answer instead of the agent, or take over from whoever does; 409 with the name when somebody was first."""
+    check_user_can_step_in(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    body = StepIn(data=request.data)
+    body.is_valid(raise_exception=True)
+    about = {"thread": row.thread, "user": request.user.pk, "name": str(request.user)}
+    return _act(row, lambda conn: stepping_in.step_in(conn, instead_of=body.validated_data.get("instead_of"), **about))
+
+
+@endpoint(["POST"])
+def say(request: Request, pk: int) -> Response:
+    """Keep what a person who stepped in writes: 201, or 200 when it was there already."""
+    check_user_can_step_in(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    body = NewMessage(data=request.data)
+    body.is_valid(raise_exception=True)
+    message, text = body.validated_data.get("id") or uuid4(), body.validated_data["text"]
+    return _act(
+        row,
+        lambda conn: stepping_in.say(conn, thread=row.thread, message=message, user=request.user.pk, text=text),
+        answer=lambda new: Response({"id": message}, status=201 if new else 200),
+    )
+
+
+@endpoint(["POST"])
+def hand_back(request: Request, pk: int) -> Response:
+    """Let the agent go on."""
+    check_user_can_hand_back(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    about = {"thread": row.thread, "user": request.user.pk, "name": str(request.user)}
+    anybodys = user_can_hand_back_for_others(request.user)
+    return _act(row, lambda conn: stepping_in.hand_back(conn, anybodys=anybodys, **about), ring=True)
 
 
 def _act(

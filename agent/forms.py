@@ -70,6 +70,26 @@ class EditForm(QueuedForm):
     text = TextField()
 
 
+class WithdrawForm(forms.Form):
+    """Which request is taken back, and why; the reason may stay empty."""
+
+    escalation = forms.IntegerField(
+        min_value=1, max_value=2**63 - 1, error_messages=dict.fromkeys(["required", "invalid"], "That request does not exist.")
+    )
+    text = forms.CharField(required=False, strip=False)
+
+    def clean_text(self) -> str:
+        """Return the checked reason."""
+        text = str(self.cleaned_data["text"])
+        return clean_text(text) if text.strip() else ""
+
+
+class StepForm(forms.Form):
+    """From whom the conversation is taken over; empty: from the agent."""
+
+    instead_of = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+
 class SubjectForm(forms.Form):
     """Whom a new conversation is about."""
 

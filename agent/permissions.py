@@ -35,6 +35,26 @@ def user_can_resume(user: Any) -> bool:
     return user_can_read(user)
 
 
+def check_user_can_step_in(user: Any) -> None:
+    """Support staff and reviewers answer in the agent's place."""
+    check_role(user, SUPPORT, REVIEWER)
+
+
+def user_can_step_in(user: Any) -> bool:
+    """Return whether the person may answer in the agent's place."""
+    return bool(roles_of(user) & {SUPPORT, REVIEWER})
+
+
+def check_user_can_hand_back(user: Any) -> None:
+    """Whoever stepped in hands back; that it is their own is for the verb to say, unless it may be anybody's."""
+    check_role(user, SUPPORT, REVIEWER, ADMIN)
+
+
+def user_can_hand_back_for_others(user: Any) -> bool:
+    """Return whether the person may hand back for somebody who has left: reviewers and admins."""
+    return bool(roles_of(user) & {REVIEWER, ADMIN})
+
+
 def check_user_can_set_limits(user: Any) -> None:
     """Only admins pause writes and set limits."""
     check_role(user, ADMIN)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from agent import api, limits, stream, views
+from agent import api, interventions, limits, stream, views
 
 app_name = "agent"
 urlpatterns = [
@@ -16,6 +16,10 @@ urlpatterns = [
     path("conversations/<int:pk>/cancel/", views.cancel, name="cancel"),
     path("conversations/<int:pk>/stop/", views.stop, name="stop"),
     path("conversations/<int:pk>/resume/", views.resume, name="resume"),
+    path("conversations/<int:pk>/withdraw/", interventions.withdraw, name="withdraw"),
+    path("conversations/<int:pk>/step-in/", interventions.step_in, name="step_in"),
+    path("conversations/<int:pk>/say/", interventions.say, name="say"),
+    path("conversations/<int:pk>/hand-back/", interventions.hand_back, name="hand_back"),
     path("limits/", limits.limits, name="limits"),
     path("limits/pause/", limits.pause, name="pause"),
     path("limits/requests/<int:pk>/", limits.answer_request, name="answer_request"),
@@ -26,4 +30,8 @@ urlpatterns = [
     path("api/conversations/<int:pk>/messages/", api.messages, name="api_messages"),
     path("api/conversations/<int:pk>/stop/", api.stop, name="api_stop"),
     path("api/conversations/<int:pk>/resume/", api.resume, name="api_resume"),
+    path("api/conversations/<int:pk>/withdraw/", api.withdraw, name="api_withdraw"),
+    path("api/conversations/<int:pk>/step-in/", api.step_in, name="api_step_in"),
+    path("api/conversations/<int:pk>/say/", api.say, name="api_say"),
+    path("api/conversations/<int:pk>/hand-back/", api.hand_back, name="api_hand_back"),
 ]

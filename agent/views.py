@@ -12,17 +12,20 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agent import conversations as reading
-from agent import events, feeds, histories, lists, messages, rulebook, standing
+from agent import events, feeds, histories, lists, messages, rulebook, standing, waits
 from agent.forms import EditForm, MessageForm, QueuedForm, SubjectForm
 from agent.models import Conversation
 from agent.permissions import (
     check_user_can_read,
     check_user_can_resume,
     check_user_can_talk,
+    user_can_hand_back_for_others,
     user_can_resume,
     user_can_see_evidence,
+    user_can_step_in,
     user_can_talk,
 )
+from agent.stepping_in import Elsewhere
 from ledger import connections, faults, wiring
 from ledger.roles import needs
 from outbox import bell
@@ -72,12 +75,12 @@ def send(request: HttpRequest, pk: int) -> HttpResponse:
     """Queue a message and wake the agent."""
     row, form = get_object_or_404(Conversation, pk=pk), MessageForm(request.POST)
     if not form.is_valid():
-        return _refused(request, row, _first_error(form))
-    return _act(
+        return refused(request, row, error=first_error(form), status=422)
+    return act(
         request,
         row,
         lambda conn: messages.send(
-            conn, thread=row.thread, message=form.cleaned_data["message"], author=_id(request), text=form.cleaned_data["text"]
+            conn, thread=row.thread, message=form.cleaned_data["message"], author=user_id(request), text=form.cleaned_data["text"]
         ),
     )
 
@@ -88,12 +91,12 @@ def edit(request: HttpRequest, pk: int) -> HttpResponse:
     """Change a waiting message."""
     row, form = get_object_or_404(Conversation, pk=pk), EditForm(request.POST)
     if not form.is_valid():
-        return _refused(request, row, _first_error(form))
-    return _act(
+        return refused(request, row, error=first_error(form), status=422)
+    return act(
         request,
         row,
         lambda conn: messages.edit(
-            conn, thread=row.thread, message=form.cleaned_data["message"], author=_id(request), text=form.cleaned_data["text"]
+            conn, thread=row.thread, message=form.cleaned_data["message"], author=user_id(request), text=form.cleaned_data["text"]
         ),
         ring=False,
     )
@@ -105,8 +108,8 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a waiting message back."""
     row, form = get_object_or_404(Conversation, pk=pk), QueuedForm(request.POST)
     if not form.is_valid():
-        return _refused(request, row, "That message does not exist.")
-    return _act(
+        return refused(request, row, error="That message does not exist.", status=422)
+    return act(
         request, row, lambda conn: messages.cancel(conn, thread=row.thread, message=form.cleaned_data["message"]), ring=False
     )
 
@@ -116,7 +119,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 def stop(request: HttpRequest, pk: int) -> HttpResponse:
     """Ask the agent to stop before its next step."""
     row = get_object_or_404(Conversation, pk=pk)
-    return _act(request, row, lambda conn: messages.stop(conn, thread=row.thread, user=_id(request)), ring=False)
+    return act(request, row, lambda conn: messages.stop(conn, thread=row.thread, user=user_id(request)), ring=False)
 
 
 @require_POST
@@ -125,19 +128,21 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
     """Wake the agent for a conversation that stands still."""
     row = get_object_or_404(Conversation, pk=pk)
     name = str(request.user)
-    return _act(request, row, lambda conn: messages.resume(conn, thread=row.thread, user=_id(request), name=name))
+    return act(request, row, lambda conn: messages.resume(conn, thread=row.thread, user=user_id(request), name=name))
 
 
 # -- what the views share ----------------------------------------------------------------------------
 
 
-def _act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *, ring: bool = True) -> HttpResponse:
+def act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *, ring: bool = True) -> HttpResponse:
     """Run one verb in one transaction, then tell browsers and worker, and draw the chat or redirect to it."""
     try:
         with connections.writing() as conn:
             verb(conn)
+    except Elsewhere as reason:
+        return refused(request, row, conflict=str(reason), status=409)
     except messages.Unsendable as reason:
-        return _refused(request, row, str(reason))
+        return refused(request, row, error=str(reason), status=422)
     faults.reach("words.committed", thread=row.thread)
     events.publish(row.thread, "feed")
     if ring:
@@ -145,26 +150,30 @@ def _act(request: HttpRequest, row: Conversation, verb: Callable[[Any], Any], *,
     return _draw_live(request, row) if request.htmx else redirect("agent:conversation", pk=row.pk)
 
 
-def _refused(request: HttpRequest, row: Conversation, sentence: str) -> HttpResponse:
-    """Draw the conversation with the reason why nothing was taken; what was typed stays."""
-    typed = request.POST.get("text", "")[:20_000].replace("\x00", "")
+def refused(request: HttpRequest, row: Conversation, *, status: int, **said: str) -> HttpResponse:
+    """Draw the conversation with why nothing was done: `error` is about the message, `conflict` about anything else.
+
+    What was typed stays.
+    """
+    typed = "" if "escalation" in request.POST else request.POST.get("text", "")[:20_000].replace("\x00", "")
     draw = _draw_live if request.htmx else _draw
-    return draw(request, row, status=422, error=sentence, typed=typed)
+    return draw(request, row, status=status, typed=typed, **said)
 
 
 def _draw(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
     """Draw the whole page of a conversation."""
-    context = frame(request) | _list(request) | talk(row, everything="all" in request.GET) | more
+    context = frame(request) | _list(request) | talk(row, user=request.user, everything="all" in request.GET) | more
     return render(request, "agent/page.html", context, status=status)
 
 
 def _draw_live(request: HttpRequest, row: Conversation, *, status: int = 200, **more: str) -> HttpResponse:
     """Draw the parts of a conversation that change while it is open."""
-    context = frame(request) | talk(row, everything="all" in request.GET) | {"entry": lists.entry(row)} | more
+    parts = talk(row, user=request.user, everything="all" in request.GET)
+    context = frame(request) | parts | {"entry": lists.entry(row)} | more
     return render(request, "agent/_live.html", context, status=status)
 
 
-def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
+def talk(row: Conversation, *, user: Any, everything: bool = False) -> dict[str, Any]:
     """Return what the middle and the right pane show of a conversation."""
     rows = reading.read(row, everything=everything)
     stands = standing.standing(rows, now=timezone.now())
@@ -175,8 +184,12 @@ def talk(row: Conversation, *, everything: bool = False) -> dict[str, Any]:
         "current": row.pk,
         "began_by": rows.name(row.created_by_id),
         "standing": stands,
+        "person": rows.person,
+        "answers": rows.person is not None and rows.person.user == user.pk,
+        "waits": waits.of(rows),
+        "can_withdraw": user_can_talk(user) and reading.can_withdraw(rows, user=user),
         "queue": rows.queued[1:] if stands.starting else rows.queued,
-        "items": feeds.feed(rows, live=stands.can_stop or stands.words.startswith("Stopping"), shown=shown),
+        "items": feeds.feed(rows, live=rows.runs, shown=shown),
         "new_id": uuid.uuid4(),
         "questions": [(question, histories.word(question)) for question in reading.questions(row.subject)],
         **wiring.plugged("BACKSTOP_SUBJECTS").panel(row.subject),
@@ -188,6 +201,8 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {
         "can_talk": user_can_talk(request.user),
         "can_resume": user_can_resume(request.user),
+        "can_step_in": user_can_step_in(request.user),
+        "can_hand_back": user_can_hand_back_for_others(request.user),
         "can_see_evidence": user_can_see_evidence(request.user),
         "stand_in": not settings.BACKSTOP_MODEL,
         "paused": rulebook.pause(),
@@ -208,7 +223,8 @@ def _list(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _first_error(form: Any) -> str:
+def first_error(form: Any) -> str:
+    """Return the first thing that is wrong with a form, in a sentence."""
     for errors in form.errors.as_data().values():
         for error in errors:
             found: ValidationError = error
@@ -216,5 +232,6 @@ def _first_error(form: Any) -> str:
     return "The message could not be read."
 
 
-def _id(request: HttpRequest) -> int:
+def user_id(request: HttpRequest) -> int:
+    """Return who asks."""
     return int(request.user.pk)

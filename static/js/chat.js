@@ -227,7 +227,7 @@ function show(id, text) {
   const own = byId("own");
   if (!own) return null;
   const item = own.content.firstElementChild.cloneNode(true);
-  item.id = `m-staff:${id}`;
+  item.id = `${own.dataset.prefix}${id}`;
   item.querySelector(".words").textContent = text.trim();
   byId("nothing")?.remove();
   byId("entries").insertBefore(item, byId("draft"));
@@ -272,7 +272,7 @@ function recall(form) {
   const { message, text } = form.elements;
   try {
     const [id, draft] = JSON.parse(localStorage.getItem(form.dataset.draft)) ?? ["", ""];
-    const arrived = byId(`q-${id}`) || byId(`m-staff:${id}`);
+    const arrived = byId(`q-${id}`) || byId(`m-staff:${id}`) || byId(`m-said:${id}`);
     if (draft && !text.value && !arrived) [message.value, text.value] = [id, draft];
   } catch {
     // Storage is off, or holds what another version wrote.
