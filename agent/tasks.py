@@ -9,6 +9,7 @@ from celery.signals import worker_shutting_down
 
 from agent import driver, expiry, runs
 from agent import sweep as sweeper
+from escalations import notifications
 from ledger import connections
 from outbox import bell
 
@@ -43,6 +44,16 @@ def expire() -> None:
     for thread in threads:
         log.info("agent.question.expired", thread=str(thread))
         bell.ring("agent.drive", str(thread))
+
+
+@shared_task(name="agent.remind")
+def remind() -> None:
+    """Tell reviewers of the questions that are past their targets."""
+    with connections.pool().connection() as conn:
+        late = notifications.remind(conn)
+    if late:
+        log.info("agent.reviewers.reminded", escalations=late)
+        bell.ring("outbox.deliver")
 
 
 @worker_shutting_down.connect

@@ -88,6 +88,7 @@ GRANT UPDATE (processed_at, outcome, attempts) ON public.outbox_webhook_event TO
 GRANT SELECT ON public.outbox_webhook_event TO backstop_outbox;
 GRANT INSERT ON public.outbox_message, public.outbox_delivery, public.billing_payment, public.billing_credit_entry,
     public.escalations_escalation, public.agent_notice, public.agent_event TO backstop_outbox;
+GRANT INSERT ON public.escalations_act TO backstop_outbox;  -- that reviewers were told
 GRANT UPDATE (carried_out_at, outcome) ON public.outbox_request TO backstop_outbox;
 GRANT UPDATE (status, amount_due_minor, paid_at) ON public.billing_invoice TO backstop_outbox;
 GRANT UPDATE (balance_minor, entries) ON public.billing_credit_account TO backstop_outbox;
@@ -126,8 +127,8 @@ BEGIN
                        item.name, item.key, subject);
         IF item.name = 'outbox_message' THEN
             CREATE POLICY outbox_all ON public.outbox_message TO backstop_outbox USING (true) WITH CHECK (true);
-            CREATE POLICY notify ON public.outbox_message FOR INSERT TO backstop_web, backstop_agent
-                WITH CHECK (topic LIKE 'notify.%');
+            CREATE POLICY notify ON public.outbox_message TO backstop_web, backstop_agent
+                USING (topic LIKE 'notify.%') WITH CHECK (topic LIKE 'notify.%');
         ELSE
             EXECUTE format('CREATE POLICY outbox_subject ON public.%I TO backstop_outbox USING (%I = %s) WITH CHECK (%2$I = %3$s)',
                            item.name, item.key, subject);

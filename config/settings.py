@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from config import addresses, env, instance
+from config.plugs import *  # noqa: F403 - settings too
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = instance.data_directory()
@@ -197,31 +198,11 @@ CELERY_TASK_ROUTES = {"agent.*": {"queue": "agent"}, "outbox.*": {"queue": "outb
 CELERY_BEAT_SCHEDULE = {
     "sweep": {"task": "agent.sweep", "schedule": 5.0, "options": {"expires": 30}},
     "expire": {"task": "agent.expire", "schedule": 60.0, "options": {"expires": 60}},
+    "remind": {"task": "agent.remind", "schedule": 60.0, "options": {"expires": 60}},
     "relay": {"task": "outbox.deliver", "schedule": 5.0, "options": {"expires": 30}},
     "partitions": {"task": "ledger.make_partitions", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
-
-# -- where engine and domain meet (dotted paths; the engine never imports either) ---------------
-BACKSTOP_TOOLS = "billing.tools.TOOLS"
-BACKSTOP_POLICIES = "billing.policies.RULES"
-BACKSTOP_POLICY_FACTS = "billing.policies.KNOWLEDGE"  # what those rules know of a subject, see agent.policies.Knowledge
-BACKSTOP_MASKS = "billing.masks.MASKS"  # what is made up in a row, and so not part of what a person approves
-BACKSTOP_SENTENCES = "billing.sentences.SENTENCES"
-BACKSTOP_EDITS = "agent.edits.check"  # (calls, subject=…) -> what is wrong with calls that a person changed, field by field
-BACKSTOP_SUBJECTS = "billing.subjects"
-BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what people read
-BACKSTOP_MONEY_PARSE = "billing.money.parse"  # (what people write, currency) -> minor units, or a ValueError with a sentence
-BACKSTOP_OUTBOX_HANDLERS = "billing.handlers.HANDLERS"
-BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
-BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
-BACKSTOP_PROVIDER_LOG = "sandbox.comparison.compare"  # (conn, quiet=…) -> how the books agree with the provider's own log
-# Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).
-BACKSTOP_ON_SETTLED = ["escalations.settled.open_if_needed", "agent.settled.tell_conversation"]
-# Called when the provider says otherwise than a finished message, inside one transaction, with (conn, message, status).
-BACKSTOP_ON_CONTRADICTED = ["escalations.settled.open_contradicted", "agent.settled.tell_contradiction"]
-# Called inside the transaction that opens or decides an escalation, with keyword arguments (conn, escalation).
-BACKSTOP_ON_ESCALATION = ["agent.settled.tell_escalation"]
 
 # -- the agent ---------------------------------------------------------------------------------
 # Such as "anthropic:claude-sonnet-5"; empty means the offline stand-in.
@@ -237,6 +218,22 @@ STRIPE_API_BASE = env.text("STRIPE_API_BASE", instance.value("stripe", "api_base
 STRIPE_TIMEOUTS = (3, 20)  # seconds: to connect, and between two bytes of an answer; far below the outbox's lease
 STRIPE_API_VERSION = "2026-10-28.endive"  # frozen into each message: a re-send must not change
 STRIPE_WEBHOOK_SECRETS = env.words("STRIPE_WEBHOOK_SECRETS", instance.value("stripe", "webhook_secret") or "")
+
+# -- telling reviewers: by e-mail, and by a chat's incoming webhook whose address only outbox reads; both through the outbox
+HERE = f"http://{instance.value('web', 'host') or '127.0.0.1'}:{instance.value('web', 'port') or 8000}"
+BACKSTOP_PUBLIC_URL = env.text("BACKSTOP_PUBLIC_URL", HERE).rstrip("/")
+BACKSTOP_NOTIFY_EMAIL = env.words("BACKSTOP_NOTIFY_EMAIL", "desk@backstop.invalid" if instance.value("logins") else "")
+BACKSTOP_NOTIFY_CHAT = bool(os.environ.get("BACKSTOP_NOTIFY_WEBHOOK") or os.environ.get("BACKSTOP_NOTIFY_WEBHOOK_FILE"))
+BACKSTOP_NOTIFY_WEBHOOK = env.text("BACKSTOP_NOTIFY_WEBHOOK", "") if LOGIN == "outbox" else ""
+BACKSTOP_MAIL_DOMAIN = env.text("BACKSTOP_MAIL_DOMAIN", "backstop.invalid")
+DEFAULT_FROM_EMAIL = env.text("BACKSTOP_EMAIL_FROM", f"Backstop <desk@{BACKSTOP_MAIL_DOMAIN}>")
+EMAIL_HOST, EMAIL_PORT = env.text("EMAIL_HOST", ""), env.number("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "") if LOGIN == "outbox" else ""
+EMAIL_USE_TLS, EMAIL_TIMEOUT = env.flag("EMAIL_USE_TLS", True), 20
+# Without a mail server, e-mail is written into files that a person can open.
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = DATA_DIR / "mail"
 
 # -- API ---------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -10,7 +10,7 @@ from escalations import lifecycle
 from outbox import handlers
 
 STATE = (
-    "SELECT m.state, m.topic, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, e.on_behalf_of"
+    "SELECT m.state, m.topic, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, m.repeat, e.on_behalf_of"
     " FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
     " ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index WHERE m.id = %s"
 )
@@ -24,6 +24,8 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     with conn.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(STATE, (message["id"],)).fetchone()
     assert row is not None
+    if row["repeat"] == "harmless":  # a notice that nobody gets is for admins: asking people about it would send more of them
+        return
     kind = kind_of(state=row["state"], topic=row["topic"], compensation_needed=row["compensation_needed"])
     if kind is None or (kind == "rejected_payment" and known(conn, message_id=message["id"], kind=kind)):
         return

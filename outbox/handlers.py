@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -26,6 +27,11 @@ class Step:
     renewable: bool = False  # a new key can never move money twice: the step moves none, or its object moves it once
 
 
+def always(conn: Connection[Any], *, message: Mapping[str, Any]) -> bool:
+    """Say that a promised effect is wanted whatever happened since."""
+    return True
+
+
 @dataclass(frozen=True, kw_only=True)
 class Handler:
     """One topic. `settle` runs inside the settling transaction, for a final outcome only, and must be idempotent."""
@@ -35,6 +41,7 @@ class Handler:
     repeat: Repeat
     steps: Callable[[Mapping[str, Any], UUID], list[Step]]
     settle: Callable[..., None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
+    wanted: Callable[..., bool] = always  # (conn, *, message): False withdraws what has not left yet; asked before each send
     refusal_asks_person: bool = False  # what the provider refuses is put before a reviewer
     sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"
 
@@ -43,10 +50,10 @@ class UnknownTopic(LookupError):
     """No handler is declared for the topic."""
 
 
+@cache
 def every() -> tuple[Handler, ...]:
     """Return the installed handlers."""
-    found: tuple[Handler, ...] = wiring.plugged("BACKSTOP_OUTBOX_HANDLERS")
-    return found
+    return tuple(handler for found in wiring.plugged_all("BACKSTOP_OUTBOX_HANDLERS") for handler in found)
 
 
 def find(topic: str) -> Handler:

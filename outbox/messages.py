@@ -18,9 +18,10 @@ GIVE_UP_AFTER = timedelta(hours=48)
 LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
 INSERT = """
 INSERT INTO public.outbox_message (uid, topic, destination, aggregate, dedupe_key, subject, thread, ai_message_id, call_index,
-    payload, steps, api_version, repeat, max_attempts, give_up_at)
+    payload, steps, api_version, repeat, max_attempts, give_up_at, next_attempt_at)
 VALUES (%(uid)s, %(topic)s, %(destination)s, %(aggregate)s, %(dedupe_key)s, %(subject)s, %(thread)s, %(ai_message_id)s,
-    %(call_index)s, %(payload)s, %(steps)s, %(api_version)s, %(repeat)s, %(max_attempts)s, now() + %(give_up_after)s)
+    %(call_index)s, %(payload)s, %(steps)s, %(api_version)s, %(repeat)s, %(max_attempts)s, now() + %(give_up_after)s,
+    now() + %(delay)s)
 """
 
 
@@ -35,12 +36,19 @@ class Cause:
 
 
 def enqueue(
-    conn: Connection[Any], *, topic: str, aggregate: str, dedupe_key: str, payload: Mapping[str, Any], cause: Cause
+    conn: Connection[Any],
+    *,
+    topic: str,
+    aggregate: str,
+    dedupe_key: str,
+    payload: Mapping[str, Any],
+    cause: Cause,
+    delay: timedelta = timedelta(0),
 ) -> UUID:
     """Promise an external effect in the caller's transaction and return the message's uid; nothing is fetched.
 
     A fact that was promised before raises UniqueViolation of `outbox_message_once`. The aggregate's lock makes the
-    order of ids the order of commits, which is what keeps its messages in order.
+    order of ids the order of commits, which is what keeps its messages in order. `delay` is how long it waits at least.
     """
     handler, uid = handlers.find(topic), uuid4()
     conn.execute(LOCK, (aggregate,))
@@ -62,6 +70,7 @@ def enqueue(
             "repeat": handler.repeat,
             "max_attempts": MAX_ATTEMPTS,
             "give_up_after": GIVE_UP_AFTER,
+            "delay": delay,
         },
     )
     return uid

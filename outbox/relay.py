@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from ledger import faults
-from outbox import backoff, gateway, leases, lookups, outcomes, settling
+from outbox import backoff, destinations, gateway, handlers, leases, lookups, outcomes, settling
 from outbox.leases import LeaseLost, Row
 from outbox.lookups import Finding
 from outbox.outcomes import Outcome
@@ -71,10 +71,21 @@ def _carry(pool: Pool, message: Row) -> None:
     if message["attempts"] > message["max_attempts"]:  # it was claimed again and again and never settled
         _settle(pool, message, Outcome(kind="dead", error="every attempt was lost"), source="relay")
         return
+    if not _is_wanted(pool, message):
+        return
     if message["claimed_from"] != "ready" and message["repeat"] != "harmless":
         going = _look_first(pool, message)
     while going is not None:
         going = _send(pool, going)
+
+
+def _is_wanted(pool: Pool, message: Row) -> bool:
+    """Return whether the message is to leave; one that nobody wants any more, and that never left, is withdrawn here."""
+    with pool.connection() as conn:
+        wanted = message["first_sent_at"] is not None or handlers.find(message["topic"]).wanted(conn, message=message)
+    if not wanted:
+        _settle(pool, message, Outcome(kind="cancelled"), source="relay", event=Event.SKIP)
+    return wanted
 
 
 def _look_first(pool: Pool, message: Row) -> Row | None:
@@ -104,20 +115,7 @@ def _send(pool: Pool, message: Row) -> Row | None:
     faults.reach("send.begun", thread=message["thread"])
     step = message["steps"][message["step"]]
     started = time.monotonic()
-    answer = gateway.post(
-        step["path"].format(provider_id=message["provider_id"]),
-        step["params"],
-        key=sending_key(message),
-        account=message["account"],
-        version=message["api_version"],
-    )
-    faults.reach("send.answered", thread=message["thread"])
-    outcome = outcomes.classify(
-        answer,
-        asked=message["steps"][0]["params"],
-        last=message["step"] == len(message["steps"]) - 1,
-        maybe_executed=message["ever_unknown"],
-    )
+    outcome = destinations.send(message, key=sending_key(message))
     delivery: Delivery | None = Delivery(step=step["name"], outcome=outcome, duration_ms=_ms(started))
     if outcome.verify:
         _record(pool, message, delivery)

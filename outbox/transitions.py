@@ -22,6 +22,7 @@ class Event(StrEnum):
     EXPIRE_UNSENT = "expire_unsent"  # the lease ran out before anything left
     EXPIRE_SENT = "expire_sent"  # the lease ran out after the write-ahead of a call
     BURY = "bury"
+    SKIP = "skip"  # not wanted any more, and never sent
     CANCEL = "cancel"  # only before the first send: see the constraint
     REPLAY_UNSENT = "replay_unsent"
     REPLAY_SENT = "replay_sent"
@@ -55,6 +56,7 @@ TARGETS: Mapping[Event, tuple[tuple[str, ...], str | None]] = MappingProxyType(
         Event.EXPIRE_UNSENT: ((LEASED,), None),
         Event.EXPIRE_SENT: ((LEASED,), UNCERTAIN),
         Event.BURY: ((LEASED,), DEAD),
+        Event.SKIP: ((LEASED,), CANCELLED),
         Event.CANCEL: ((READY,), CANCELLED),
         Event.REPLAY_UNSENT: ((DEAD,), READY),
         Event.REPLAY_SENT: ((DEAD,), UNCERTAIN),
