@@ -1,19 +1,22 @@
 """How `pytest -n 3 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
 
-A file stays in one process, and all files that use the running instance (`tests.stack`) in the same one.
+A file stays in one process. The files that use the running instance (`tests.stack`) are shared out to two processes, those of
+`tests/browser` and the others: each starts one instance.
 """
 
 import pytest
 from _pytest.nodeid import NodeId
 
 INSTANCE = "stack"
-# The longest of the others, longest first; one that is missing here costs time only. The instance's files take about as long
-# as the first four together.
+BROWSER = "browser"
+# The longest, longest first; one that is missing here costs time only.
 LONG = (
+    INSTANCE,
+    BROWSER,
     "tests/matrix/test_matrix.py",
-    "tests/infrastructure/test_pooler.py",
-    "tests/agent/test_zombies.py",
     "tests/sandbox/test_chaos.py",
+    "tests/agent/test_zombies.py",
+    "tests/infrastructure/test_pooler.py",
     "tests/agent/test_crashes.py",
     "tests/infrastructure/test_broker.py",
     "tests/infrastructure/test_postgres.py",
@@ -34,13 +37,17 @@ LONG = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group the tests by what they share, and begin with the groups that take long."""
     instance = {_file(item) for item in items if INSTANCE in getattr(item, "fixturenames", ())}
-    group = {item: INSTANCE if _file(item) in instance else _file(item) for item in items}
+    group = {item: _group(_file(item)) if _file(item) in instance else _file(item) for item in items}
     if config.getoption("loadgroup", default=False):
         for item in items:
             # What xdist makes of a mark `xdist_group`; but it writes where pytest 9.2 does not look any more.
             item._id = NodeId.parse(f"{item.nodeid}@{group[item]}")
-    place = {name: number for number, name in enumerate((INSTANCE, *LONG))}
+    place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(group[item], len(place)))
+
+
+def _group(file: str) -> str:
+    return BROWSER if file.startswith("tests/browser/") else INSTANCE
 
 
 def _file(item: pytest.Item) -> str:
