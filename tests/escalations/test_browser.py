@@ -1,5 +1,6 @@
 """The desk in a browser: keys, sheets, and a page that follows its decision by itself."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -45,6 +46,11 @@ def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[
         context.close()
 
 
+def scripted(page: Page) -> None:
+    """Wait until the page listens to keys: only its script shows this button."""
+    expect(page.get_by_role("button", name="Theme")).to_be_visible()
+
+
 def test_a_case_is_found_claimed_and_approved_by_keys_alone(
     scene: Begin, visit: Open, web: Any, agent: Any, reviewer: Any
 ) -> None:
@@ -57,8 +63,10 @@ def test_a_case_is_found_claimed_and_approved_by_keys_alone(
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**/escalations/{escalation}/")
+    scripted(page)
     page.keyboard.press("c")
     expect(page.get_by_text("You hold it for")).to_be_visible()
+    scripted(page)
     page.keyboard.press("a")
     expect(page.get_by_text("Approved. The agent goes on now.")).to_be_visible()
     assert made.carries_out().kind == "applied"
@@ -122,7 +130,89 @@ def test_the_slower_reviewer_reads_who_was_first(scene: Begin, visit: Open, comp
 @pytest.mark.parametrize("kind", ["approval", "rollbacks", "asked", "payment"])
 def test_nothing_sticks_out_of_the_page(scene: Begin, visit: Open, reviewer: Any, kind: str, width: int) -> None:
     long = "<b>verylongword</b>" * 12
-    escalation = getattr(scene(name=long), kind)(*([long] if kind == "asked" else []))
-    for path in (f"/escalations/{escalation}/", "/escalations/", "/decisions/", "/audit/", "/audit/attempts/"):
+    made = scene(name=long)
+    escalation = getattr(made, kind)(*([long] if kind == "asked" else []))
+    made.previews()
+    for path in (
+        f"/escalations/{escalation}/",
+        f"/escalations/{escalation}/?edit=1",
+        "/escalations/",
+        "/decisions/",
+        "/audit/",
+        "/audit/attempts/",
+    ):
         page = visit(reviewer, path, width=width)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_a_review_of_two_calls_takes_three_keys(scene: Begin, visit: Open, web: Any, reviewer: Any) -> None:
+    made = scene()
+    escalation = made.approval()
+    made.previews()
+    page = visit(reviewer, "/escalations/")
+    scripted(page)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/escalations/{escalation}/")
+    scripted(page)
+    page.keyboard.press("a")
+    expect(page.get_by_text("Approved. The agent goes on now.")).to_be_visible()
+    assert web.execute("SELECT kind, decided_by FROM public.escalations_decision").fetchone() == ("approve", reviewer.id)
+
+
+def test_a_preview_appears_by_itself_and_leaves_alone_what_is_being_typed(scene: Begin, visit: Open, reviewer: Any) -> None:
+    made = scene()
+    page = visit(reviewer, f"/escalations/{made.approval()}/")
+    approve = page.get_by_role("button", name="Approve")
+    expect(page.get_by_text("The preview is being made.").first).to_be_visible()
+    expect(approve).to_be_disabled()
+    page.keyboard.press("r")
+    details = page.get_by_label("Details for the agent and nina")
+    details.fill("The log shows")
+    expect(page.get_by_text("REJECTED: The log shows Nothing of this step was saved.")).to_be_visible()
+    made.previews()
+    expect(page.get_by_text("no errors")).to_be_attached()
+    expect(details).to_have_value("The log shows")
+    page.keyboard.press("Escape")
+    expect(approve).to_be_enabled()
+
+
+def test_a_tick_shows_what_becomes_of_the_rest(scene: Begin, visit: Open, web: Any, reviewer: Any) -> None:
+    made = scene()
+    escalation = made.approval()
+    made.previews()
+    page = visit(reviewer, f"/escalations/{escalation}/")
+    scripted(page)
+    page.get_by_role("checkbox", name="2 · Issue a credit memo").uncheck()
+    expect(page.get_by_text("You changed the calls").first).to_be_visible()
+    made.previews()
+    expect(page.get_by_text("1 row changes, nothing leaves.")).to_be_visible()
+    page.get_by_role("checkbox", name="2 · Issue a credit memo").check()
+    expect(page.get_by_text("Commits 2 of 2.")).to_be_visible()
+    made.previews()
+    expect(page.get_by_text("4 rows change, nothing leaves.")).to_be_visible()
+
+
+def test_an_edit_goes_by_keys_and_fields(scene: Begin, visit: Open, complaints: Complaints, web: Any, reviewer: Any) -> None:
+    complaints.expect("422")
+    made = scene()
+    escalation = made.approval()
+    made.previews()
+    page = visit(reviewer, f"/escalations/{escalation}/")
+    scripted(page)
+    page.keyboard.press("e")
+    amount = page.get_by_label("Amount").nth(1)
+    amount.fill("68o")
+    page.get_by_role("button", name="Preview edit").click()
+    expect(page.get_by_label("Amount").nth(1)).to_have_accessible_description(re.compile("is not an amount in EUR"))
+    expect(page.get_by_label("Amount").nth(1)).to_have_value("68o")
+    page.get_by_label("Amount").nth(1).fill("280.00")
+    page.get_by_role("button", name="Preview edit").click()
+    expect(page.get_by_text("The preview is being made.").first).to_be_visible()
+    made.previews()
+    expect(page.get_by_text("No rule holds what is proposed now.")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Approved. The agent goes on now.")).to_be_visible()
+    assert web.execute(
+        "SELECT r.number FROM public.escalations_decision d JOIN public.escalations_revision r ON r.id = d.revision_id"
+    ).fetchone() == (1,)
