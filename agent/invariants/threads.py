@@ -59,8 +59,17 @@ WHERE state = 'running' AND ((coalesce(leased_until, progressed_at) < now() - %(
 TAKEN = """
 SELECT m.id AS message_id, m.thread, m.sent_at, coalesce(t.state, 'idle') AS thread_is FROM public.agent_staff_message m
 LEFT JOIN public.agent_thread t ON t.thread = m.thread
-WHERE m.state = 'queued' AND coalesce(t.state, 'idle') = 'idle'
+WHERE m.state = 'queued' AND coalesce(t.state, 'idle') = 'idle' AND t.stepped_in_by IS NULL
     AND ((m.sent_at < now() - %(age)s AND coalesce(t.next_sweep_at, m.sent_at) < now() - %(age)s) OR %(quiet)s)
+"""
+SILENT = """
+SELECT t.thread, t.stepped_in_at, 'message ' || m.id AS took, m.taken_at AS at FROM public.agent_thread t
+JOIN public.agent_staff_message m ON m.thread = t.thread AND m.state = 'taken' AND m.taken_at > t.stepped_in_at
+WHERE t.stepped_in_by IS NOT NULL
+UNION ALL
+SELECT t.thread, t.stepped_in_at, 'decision of E-' || e.id, e.resumed_at FROM public.agent_thread t
+JOIN public.escalations_escalation e ON e.thread = t.thread AND e.resumed_at > t.stepped_in_at
+WHERE t.stepped_in_by IS NOT NULL
 """
 OPEN_STEP = """
 SELECT a.thread, a.ai_message_id, a.id AS attempt_id, a.opened_at FROM public.ledger_attempt a
@@ -132,6 +141,12 @@ INVARIANTS = (
         says="No staff message waits for long in a conversation that does nothing.",
         query=TAKEN,
         age=SOON,
+    ),
+    Invariant(
+        name="agent.silent_while_person_answers",
+        guarantee=11,
+        says="While a person answers instead of the agent, it takes up no message and no decision.",
+        query=SILENT,
     ),
     Invariant(
         name="agent.finished_has_no_open_step",

@@ -115,6 +115,8 @@ THREADS = {
     "agent.message_is_taken": f"""INSERT INTO public.agent_staff_message (id, thread, number, author, text, sent_at)
         VALUES (gen_random_uuid(), {QUIET}, 99, 7, 'Hello?', now() - interval '1 hour');
         UPDATE public.agent_thread SET next_sweep_at = now() - interval '1 hour'""",
+    "agent.silent_while_person_answers": f"""UPDATE public.agent_thread SET stepped_in_by = 7, stepped_in_at = '2000-01-01'
+        WHERE thread = {QUIET}""",
     "agent.finished_has_no_open_step": f"""INSERT INTO public.ledger_attempt (id, thread, ai_message_id, generation, subject,
         on_behalf_of, fence, calls, model, prompt_version) SELECT gen_random_uuid(), thread, 'ai:none', generation, subject,
         on_behalf_of, fence, calls, model, prompt_version FROM public.ledger_attempt WHERE id = {LOOKED_UP}""",
