@@ -10,6 +10,7 @@ from uuid import UUID
 from django.apps import apps
 
 from escalations.models import Decision
+from ledger import people
 
 DECISION = "decision:"  # begins the ids of entries that a decision put into the thread
 LATEST = 20  # entries on the page; the rest is one link away
@@ -30,6 +31,12 @@ def number_of(thread: UUID) -> int | None:
     """Return the number of the conversation of this thread."""
     found: int | None = _rows("Conversation").filter(thread=thread).values_list("id", flat=True).first()
     return found
+
+
+def stepped_in(thread: UUID) -> tuple[str, datetime] | None:
+    """Return who answers there instead of the agent, and since when: nothing that is decided runs until they hand back."""
+    row = _rows("Thread").filter(thread=thread, stepped_in_by__isnull=False).values_list("stepped_in_by", "stepped_in_at").first()
+    return (people.names([row[0]]).get(row[0], "Somebody"), row[1]) if row else None
 
 
 def next_asked_at(thread: UUID, *, after: datetime) -> datetime | None:

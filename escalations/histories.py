@@ -41,6 +41,13 @@ class History:
         return conversations.number_of(self.escalation.thread) if self.escalation.thread else None
 
     @cached_property
+    def person(self) -> tuple[str, datetime] | None:
+        """Return who answers instead of the agent while the thread waits for this, and since when."""
+        row = self.escalation
+        waits = row.thread is not None and row.interrupt_id is not None and row.resumed_at is None
+        return conversations.stepped_in(row.thread) if waits else None
+
+    @cached_property
     def entries(self) -> list[conversations.Entry]:
         """Return the part of the conversation that it came from."""
         row = self.escalation

@@ -259,3 +259,20 @@ def test_the_api_steps_in_with_the_same_rules(scene: Scene, support: Client, as_
     assert support.post(f"{address}hand-back/", {}, **post).status_code == 409
     assert stepping_in.SAID == "person_said"
     assert len(said(scene)) == 1
+
+
+# -- the reviewer's page -----------------------------------------------------------------------------
+
+
+def test_the_reviewer_reads_that_a_person_answers_meanwhile(
+    scene: Scene, support: Client, as_role: AsRole, escalation: int
+) -> None:
+    reviewer, sentence = as_role("reviewer"), f"{scene.staff} stepped in for the agent at "
+    assert sentence not in text_of(reviewer.get(f"/escalations/{escalation}/"))
+    support.post(page(scene, "step-in/"))
+    shown = text_of(reviewer.get(f"/escalations/{escalation}/"))
+    assert sentence in shown
+    assert "what was decided runs once they hand back" in shown
+    given = {"kind": "reject", "text": "Not owed."}
+    assert reviewer.post(f"/escalations/{escalation}/decide/", given).status_code in (200, 302)
+    assert "decided; the result waits for the hand-back" in text_of(support.get(page(scene)))
