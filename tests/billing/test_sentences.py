@@ -8,6 +8,7 @@ import pytest
 
 from agent.batch import run_batch
 from billing.sentences import SENTENCES
+from billing.tools import ApplyCredit
 from tests.agent.batches import Desk
 from tests.billing import makers
 
@@ -70,11 +71,6 @@ def story(desk: Desk, name: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]
                 ("ApplyCredit", {"currency": "EUR", "amount_minor": 6_000}),
             ],
         ),
-        "currency": ("billing_invoice_customer_currency", [("CreateInvoice", {**PERIOD, "currency": "USD", "amount_minor": 1})]),
-        "credit currency": (
-            "billing_credit_entry_customer_currency",
-            [("ApplyCredit", {"currency": "GBP", "amount_minor": 100})],
-        ),
         "period": ("billing_invoice_one_per_period", [("CreateInvoice", {**OCTOBER, "amount_minor": 1})]),
         "period together": ("billing_invoice_one_per_period", [create, create]),
         "due": (
@@ -94,8 +90,14 @@ def story(desk: Desk, name: str) -> tuple[str, list[tuple[str, dict[str, Any]]]]
             [("IssueCreditMemo", {**refund, "amount_minor": 48_001, "invoice_id": None})],
         ),
         "refund": ("billing_payment_refund_cap", [("QueueRefund", {**refund, "amount_minor": 20_001})]),
-        "refund together": ("billing_payment_refund_cap", [("QueueRefund", {**refund, "amount_minor": 15_000})] * 2),
-        "two refunds": ("billing_refund_one_in_flight", [("QueueRefund", {**refund, "amount_minor": 100})] * 2),
+        "refund together": (
+            "billing_payment_refund_cap",
+            [("QueueRefund", {**refund, "amount_minor": minor}) for minor in (15_000, 15_001)],
+        ),
+        "two refunds": (
+            "billing_refund_one_in_flight",
+            [("QueueRefund", {**refund, "amount_minor": minor}) for minor in (100, 101)],
+        ),
     }[name]
 
 
@@ -107,8 +109,6 @@ def small(desk: Desk) -> int:
 TOLD = {
     "balance": "The credit balance is €120.00 (12000 minor units), so €150.00 cannot be used.",
     "balance together": "The credit balance is €120.00 (12000 minor units), and the calls of this step together use more.",
-    "currency": "Customer # is billed in EUR, so USD cannot be used.",
-    "credit currency": "Customer # is billed in EUR, so GBP cannot be used.",
     "period": "There is an invoice for October 2026 already: invoice # of €480.00 (paid). Another month is possible.",
     "period together": "The calls of this step create more than one invoice for November 2026; a month has one.",
     "due": "Invoice # has €50.00 (5000 minor units) due, so €60.00 cannot be used.",
@@ -135,6 +135,19 @@ def test_it_tells_the_facts_to_correct_a_call(desk: Desk, name: str) -> None:
     assert re.sub(r"(?<=nvoice )\d+|(?<=ustomer )\d+", "#", told) == f"FAILED: {TOLD[name]}"
     assert desk.outcomes()[-1]["constraint_name"] == constraint
     assert not UNSAFE.search(told)
+
+
+def test_it_tells_the_customers_currency_whoever_refuses_another(desk: Desk) -> None:
+    """The gate does, before anything runs; should it ever not, the database does."""
+    asked = ApplyCredit(customer_id=desk.customer, amount_minor=1, currency="GBP")
+    with desk.pool.connection() as conn, conn.transaction():
+        conn.execute("SELECT set_config('backstop.subject', %s, true)", (str(desk.customer),))
+        sentence = SENTENCES["billing_credit_entry_customer_currency"]
+        assert callable(sentence)
+        said = sentence(conn, asked)
+    assert said == f"Customer {desk.customer} is billed in EUR, so GBP cannot be used."
+    result = run_batch(desk.pool, batch=desk.batch(("ApplyCredit", {"amount_minor": 1, "currency": "GBP"})))
+    assert (result.kind, result.answers[0].text) == ("refused", f"FAILED: {said} Nothing is converted.")
 
 
 def test_it_tells_that_something_is_queued_already(desk: Desk) -> None:
