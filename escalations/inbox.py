@@ -80,8 +80,13 @@ def tabs(*, user: int, now: datetime) -> dict[str, Any]:
     return found | {name: Escalation.objects.filter(known[name]).count() for name in ("second", "waiting")}
 
 
-def totals(rows: Any, *, now: datetime) -> dict[str, int]:
-    """Return how many of the rows are late, soon and on time, by the names of `GROUPS`, and `all` of them."""
+def totals(rows: Any, *, view: str, now: datetime) -> dict[str, int]:
+    """Return how many of the rows are late, soon and on time, by the names of `GROUPS`, and `all` of them.
+
+    What does not wait for a person now is only counted: it is neither late nor on time.
+    """
+    if view not in WAITING_VIEWS:
+        return {"late": 0, "all": rows.count()}
     late, soon = Q(due_at__lte=now), Q(due_at__gt=now, due_at__lte=now + SOON)
     found: dict[str, int] = rows.aggregate(late=Count("id", filter=late), soon=Count("id", filter=soon), all=Count("id"))
     return found | {"": found["all"] - found["late"] - found["soon"]}

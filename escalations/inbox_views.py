@@ -60,7 +60,7 @@ def _page(request: HttpRequest, *, more: dict[str, Any] | None = None, status: i
     form = InboxFilters(request.GET)
     rows = form.rows(user=user.id, now=now)
     page = keysets.asked_for(rows, order=form.order, size=inbox.SIZE, query=request.GET)
-    counts, totals = inbox.tabs(user=user.id, now=now), inbox.totals(rows, now=now)
+    counts, totals = inbox.tabs(user=user.id, now=now), inbox.totals(rows, view=form.shown, now=now)
     may_decide = permissions.user_can_decide(user)
     selected = _selected(request) if may_decide else []
     context = {
