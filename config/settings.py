@@ -223,7 +223,7 @@ STRIPE_WEBHOOK_SECRETS = env.words("STRIPE_WEBHOOK_SECRETS", instance.value("str
 HERE = f"http://{instance.value('web', 'host') or '127.0.0.1'}:{instance.value('web', 'port') or 8000}"
 BACKSTOP_PUBLIC_URL = env.text("BACKSTOP_PUBLIC_URL", HERE).rstrip("/")
 BACKSTOP_NOTIFY_EMAIL = env.words("BACKSTOP_NOTIFY_EMAIL", "desk@backstop.invalid" if instance.value("logins") else "")
-BACKSTOP_NOTIFY_CHAT = bool(os.environ.get("BACKSTOP_NOTIFY_WEBHOOK") or os.environ.get("BACKSTOP_NOTIFY_WEBHOOK_FILE"))
+BACKSTOP_NOTIFY_CHAT = env.flag("BACKSTOP_NOTIFY_CHAT")
 BACKSTOP_NOTIFY_WEBHOOK = env.text("BACKSTOP_NOTIFY_WEBHOOK", "") if LOGIN == "outbox" else ""
 BACKSTOP_MAIL_DOMAIN = env.text("BACKSTOP_MAIL_DOMAIN", "backstop.invalid")
 DEFAULT_FROM_EMAIL = env.text("BACKSTOP_EMAIL_FROM", f"Backstop <desk@{BACKSTOP_MAIL_DOMAIN}>")

@@ -10,8 +10,8 @@ from escalations import lifecycle
 from outbox import handlers
 
 STATE = (
-    "SELECT m.state, m.topic, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed, m.repeat, e.on_behalf_of"
-    " FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
+    "SELECT m.state, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed,"
+    " e.on_behalf_of FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
     " ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index WHERE m.id = %s"
 )
 

@@ -10,14 +10,21 @@ MACHINE = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 )  # fmt: skip
 # What a person says about this installation; none of it is secret.
-INSTALLATION = ("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "SECURE_SSL_REDIRECT", "BEHIND_TLS_PROXY", "STRIPE_API_BASE")
+INSTALLATION = (
+    "ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "SECURE_SSL_REDIRECT", "BEHIND_TLS_PROXY", "STRIPE_API_BASE",
+    "EMAIL_HOST", "EMAIL_PORT", "EMAIL_HOST_USER", "EMAIL_USE_TLS",
+)  # fmt: skip
 # Read by the supervisor, or by one part only.
 WITHHELD = (
     "DATABASE_URL", "REDIS_URL", "STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRETS", "DJANGO_SECRET_KEY",
+    "EMAIL_HOST_PASSWORD", "BACKSTOP_NOTIFY_WEBHOOK",
     "BACKSTOP_DATA", "BACKSTOP_LOGIN", "BACKSTOP_READY_FILE", "BACKSTOP_TEST_DATABASE_URL", "BACKSTOP_FAULT",
 )  # fmt: skip
 # The provider's real secrets, when they come from the environment.
-SECRETS = {"web": ("STRIPE_WEBHOOK_SECRETS", "DJANGO_SECRET_KEY"), "outbox": ("STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRETS")}
+SECRETS = {
+    "web": ("STRIPE_WEBHOOK_SECRETS", "DJANGO_SECRET_KEY"),
+    "outbox": ("STRIPE_API_KEY", "STRIPE_WEBHOOK_SECRETS", "EMAIL_HOST_PASSWORD", "BACKSTOP_NOTIFY_WEBHOOK"),
+}
 
 
 def for_child(*, name: str, data: Path, login: str, given: Mapping[str, str] = os.environ) -> dict[str, str]:
