@@ -12,7 +12,7 @@ from django.utils import timezone
 from escalations import inbox_filters, presence, questions, standings
 from escalations.inbox_filters import NAMES, NEWEST, UNDECIDED, URGENT, WAITING_VIEWS, InboxFilters
 from escalations.models import Escalation, Presence
-from ledger import keysets, marks, people
+from ledger import keysets, marks, people, sentences
 from ledger.marks import Mark
 
 __all__ = ["NAMES", "NEWEST", "UNDECIDED", "URGENT", "InboxFilters"]
@@ -141,7 +141,7 @@ def _line(row: Escalation, known: _Known) -> Line:
         mark=mark(row),
         title=questions.title(row),
         small=" · ".join(part for part in about if part),
-        amount=questions.amount(row),
+        amount="" if row.amount_minor is None else sentences.money(row.amount_minor, row.currency),
         age=ago(now - row.opened_at),
         target=ago(row.due_at - row.opened_at) if row.due_at else "",
         urgency=urgency(row, now=now),

@@ -234,18 +234,21 @@ def fill(owner: Any) -> Callable[[int], None]:
     return add
 
 
-def test_it_asks_as_often_for_many_lines_as_for_few(
-    many: dict[str, int], fill: Callable[[int], None], agent: Any, owner: Any, browse: Browse, reviewer: Any
+@pytest.mark.parametrize("query", ["", "?q=which", "?kind=asked&age=15&customer=1"])
+def test_it_asks_as_often_for_many_lines_as_for_one(
+    many: dict[str, int], fill: Callable[[int], None], agent: Any, owner: Any, browse: Browse, reviewer: Any, query: str
 ) -> None:
     client = browse(reviewer)
+    owner.execute("UPDATE public.escalations_escalation SET subject = 1, opened_at = now() - interval '1 h'")
     with CaptureQueriesContext(connection) as few:
-        assert len(listed(client)) == 5
+        assert listed(client, query)
     fill(60)
     for number in range(10):
         show(agent, ask(agent, kind="approval"), needs=1 + number % 2)
-    owner.execute("UPDATE public.escalations_escalation SET due_at = opened_at WHERE kind = 'approval'")  # the first page
+    owner.execute("UPDATE public.escalations_escalation SET subject = 1, opened_at = now() - interval '1 h'")
+    owner.execute("UPDATE public.escalations_escalation SET due_at = opened_at WHERE kind = 'approval'")  # on the first page
     with CaptureQueriesContext(connection) as lots:
-        assert len(listed(client)) == 25
+        assert len(listed(client, query)) == 25
     assert len(lots) == len(few)
 
 
