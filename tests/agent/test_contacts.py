@@ -142,7 +142,7 @@ class Onlooker:
 
 
 def test_it_has_no_transaction_open_while_the_model_answers(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step undone, corrected, held, approved, and a question of the model's that a person answers."""
+    """A step held and rejected because it would fail, corrected, held, approved, and a question that a person answers."""
     monkeypatch.setattr(heartbeats, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(drafts, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(drafts, "PUBLISH_EVERY", 0.0)
@@ -153,7 +153,7 @@ def test_it_has_no_transaction_open_while_the_model_answers(talk: Talk, monkeypa
     talk.web.execute(HELD)
     talk.say("Invoice November, use the credit")
     assert talk.drive(*script) == "waiting"
-    talk.decide("approve")
+    talk.decide("reject", "There is less credit.")
     assert talk.drive(*script) == "waiting"  # the second step is held as well
     talk.decide("approve")
     assert talk.drive(*script) == "waiting"
