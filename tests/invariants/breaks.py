@@ -47,7 +47,8 @@ MONEY = {
     ),
     "billing.memo_raised_the_balance": seen(
         "UPDATE public.billing_credit_memo SET amount_minor = amount_minor - 1;"
-        " UPDATE public.billing_invoice SET credited_minor = credited_minor - 1 WHERE credited_minor > 0"
+        " UPDATE public.billing_invoice i SET credited_minor = credited_minor - (SELECT count(*)"
+        " FROM public.billing_credit_memo m WHERE m.invoice_id = i.id) WHERE credited_minor > 0"
     ),
     "billing.memos_within_invoice": seen(f"UPDATE public.billing_invoice SET credited_minor = 1 WHERE id = {CHARGED}"),
     "billing.amount_due_adds_up": seen(
