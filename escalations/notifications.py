@@ -119,11 +119,12 @@ def link(payload: Payload) -> str:
 def _email(payload: Payload, uid: UUID) -> list[Step]:
     said = sentence(payload)
     text = f"{said}.\n\n{link(payload)}\n"
-    return [Step(name="send", path="", params={"to": list(payload["to"]), "subject": f"Backstop: {said}", "text": text})]
+    params = {"to": list(payload["to"]), "subject": f"Backstop: {said}", "text": text}
+    return [Step(name="send", path="", params=params, renewable=True)]
 
 
 def _chat(payload: Payload, uid: UUID) -> list[Step]:
-    return [Step(name="send", path="", params={"text": f"{sentence(payload)}: {link(payload)}"})]
+    return [Step(name="send", path="", params={"text": f"{sentence(payload)}: {link(payload)}"}, renewable=True)]
 
 
 def _handler(channel: str, steps: Any) -> Handler:

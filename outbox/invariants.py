@@ -15,7 +15,8 @@ WHERE m.thread IS NOT NULL AND NOT EXISTS (
 """
 KNOWN = """
 SELECT id AS message_id, topic, state, provider_id, sends, first_sent_at, outcome_source FROM public.outbox_message
-WHERE state = 'succeeded' AND (provider_id IS NULL OR first_sent_at IS NULL OR sends < 1 OR outcome_source IS NULL)
+WHERE state = 'succeeded' AND (provider_id IS NULL AND repeat <> 'harmless'
+        OR first_sent_at IS NULL OR sends < 1 OR outcome_source IS NULL)
     OR state IN ('succeeded', 'rejected', 'cancelled') AND finished_at IS NULL
 """
 ONE_OBJECT = """
@@ -106,7 +107,7 @@ INVARIANTS = (
     Invariant(
         name="outbox.success_is_known",
         guarantee=5,
-        says="A message that succeeded was sent, and says what the provider calls it and how we know; a finished one says when.",
+        says="A message that succeeded was sent, says how we know and, unless a notice, what the provider calls it; a finished one says when.",
         query=KNOWN,
     ),
     Invariant(

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from psycopg_pool import ConnectionPool
 
 from escalations import lifecycle, notifications
+from ledger import invariants
 from outbox import notices, relay
 from outbox.outcomes import Answer
 from tests.escalations.conftest import reviewer, scene
@@ -55,7 +56,7 @@ def deliver(pool: "ConnectionPool[Any]", owner: Any) -> Rows:
 
 
 def test_a_new_question_is_told_in_both_ways_with_its_link(
-    scene: Begin, mail: Listener, chat: Listener, pool: Any, owner: Any, settings: Any
+    scene: Begin, mail: Listener, chat: Listener, pool: Any, owner: Any, keeper: Any, settings: Any
 ) -> None:
     settings.BACKSTOP_PUBLIC_URL = "https://desk.example.test"
     escalation = scene().approval()
@@ -69,6 +70,7 @@ def test_a_new_question_is_told_in_both_ways_with_its_link(
     assert "waits for a reviewer" in letter
     for secret in ("outage", "Outage", "Example Bakery"):  # what staff and customers wrote stays here
         assert secret not in letter + chat.got[0]
+    assert [violation for violation in invariants.check(keeper) if violation.name.startswith("outbox.")] == []
     told = owner.execute("SELECT detail ->> 'channel' FROM public.escalations_act WHERE kind = 'notified' ORDER BY id")
     assert told.fetchall() == [("email",), ("chat",)]
 
