@@ -46,7 +46,7 @@ WITH period AS (
 )"""
 AMOUNTS = """, amounts AS (
     SELECT c.attempt_id, c.thread, c.subject, c.on_behalf_of, c.at,
-           (c.arguments->>w.minor)::bigint AS amount, c.arguments->>w.code AS currency
+           (c.arguments->>w.minor)::bigint AS amount, (c.arguments->>w.code) COLLATE "C" AS currency
     FROM calls c JOIN wanted w USING (tool)
     WHERE jsonb_typeof(c.arguments->w.minor) = 'number'
       AND CASE WHEN %(currency)s = '' THEN c.arguments->>w.code <> ALL(%(others)s) ELSE c.arguments->>w.code = %(currency)s END
@@ -56,12 +56,13 @@ ONE = """, judged AS (
            coalesce(amount > %(new)s, false) AS would, coalesce(amount > %(now)s, false) AS does
     FROM amounts
 )"""
-# Calls of one step have one time, and so one sum. What a person allowed counts as well.
+# Calls of one step have one time, and so one sum. What a person allowed counts as well. Whole numbers of this size are exact
+# as floating point, which is added up in a fraction of the time.
 SUMMED = """, summed AS (
-    SELECT attempt_id, at, subject, currency, sum(amount) OVER (PARTITION BY {scope}, currency ORDER BY at) AS measured
+    SELECT attempt_id, at, subject, currency, sum(amount::float8) OVER (PARTITION BY {scope}, currency ORDER BY at) AS measured
     FROM amounts
 ), judged AS (
-    SELECT attempt_id, at, subject, measured, currency, coalesce(measured > %(new)s, false) AS would,
+    SELECT attempt_id, at, subject, measured::bigint, currency, coalesce(measured > %(new)s, false) AS would,
            coalesce(measured > %(now)s, false) AS does
     FROM summed
 )"""
@@ -102,6 +103,8 @@ SELECT count(*), count(*) FILTER (WHERE steps.would), count(*) FILTER (WHERE ste
         ORDER BY at DESC, attempt_id LIMIT %(examples)s) AS newest)::text
 FROM steps
 """
+# Sorting in memory, and no compiling of what runs once: together they halve the time.
+HASTE = "SELECT set_config('statement_timeout', %s, true), set_config('work_mem', '64MB', true), set_config('jit', 'off', true)"
 
 
 class TooLong(Exception):
@@ -145,7 +148,7 @@ def answer(conn: Connection[Any], *, change: Change) -> Answer:
     rule = RULES[change.rule]
     now = current(conn, rule=change.rule, tool=change.tool, currency=change.currency)
     tools = [registry()[change.tool]] if rule.by_tool else list(rule.tools())
-    conn.execute("SELECT set_config('statement_timeout', %s, true)", (str(SECONDS * 1000),))
+    conn.execute(HASTE, (str(int(SECONDS * 1000)),))
     asked = _parameters(conn, change, rule=rule, tools=tools, now=now)
     try:
         row: Any = conn.execute(_statement(rule, tools), asked).fetchone()
