@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from agent import permissions as agent
@@ -64,8 +65,10 @@ def own_waiting(user: Any) -> int:
 
 
 def open_escalations(user: Any) -> int:
-    """Return how many escalations nobody has decided."""
-    return Escalation.objects.filter(state__in=[Escalation.State.OPEN, Escalation.State.CLAIMED]).count()
+    """Return how many escalations wait for a person: undecided, and not put aside."""
+    undecided = Q(state__in=[Escalation.State.OPEN, Escalation.State.CLAIMED])
+    awake = Q(snoozed_until__isnull=True) | Q(snoozed_until__lte=timezone.now())
+    return Escalation.objects.filter(undecided & awake).count()
 
 
 def troubled_messages(user: Any) -> int:

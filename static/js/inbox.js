@@ -24,6 +24,9 @@ function morph(html) {
     const old = part.id && byId(part.id);
     if (old) Idiomorph.morph(old, part, { callbacks });
   }
+  const open = document.querySelector("#tabs .count")?.firstChild; // the first view is what the menu counts
+  const menu = document.querySelector(".rail a[aria-current] .count")?.firstChild;
+  if (open && menu) menu.data = open.data;
   if (first?.isConnected) scrollBy(0, first.getBoundingClientRect().top - before);
 }
 
