@@ -84,6 +84,15 @@ def test_no_secret_is_on_a_command_line(stack: Stack) -> None:
     assert not [line for line in lines if any(secret in line for secret in secrets)]
 
 
+def test_two_review_and_two_administer() -> None:
+    """What is large is signed by two, and a limit is loosened by two; an older instance gets whom it lacks."""
+    first = {"name": "admin", "password": "known", "role": "admin"}
+    people = instances.people({"logins": [first]})
+    assert people[0] == first
+    assert sorted(one["role"] for one in people) == ["admin", "admin", "reviewer", "reviewer", "support"]
+    assert instances.people({"logins": people}) == people
+
+
 def test_each_part_has_its_own_login(stack: Stack) -> None:
     for name in ("web", "agent", "outbox", "keeper"):
         assert psutil.Process(stack.pid(name)).environ()["BACKSTOP_LOGIN"] == name
