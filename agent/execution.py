@@ -161,12 +161,12 @@ class _Transaction:
         self.lookups = executions.look_up(self.conn, self.attempt), aborts.look_up(self.conn, self.attempt)
 
     def _look_at_effects(self) -> None:
-        """Read what was done where somebody has to see it; whoever approved something else is asked again."""
-        pinned = self.plan.permission.digest if self.plan.permission else None
-        if not self.rehearsal and pinned is None:
+        """Read what was done where somebody has to see it; whoever approved something else, or saw nothing, is asked again."""
+        permission = self.plan.permission
+        if permission is None and not self.rehearsal:
             return
         self.effects = effects.read(self.conn, self.attempt)
-        if not self.rehearsal and self.effects.digest != pinned:
+        if permission is not None and self.effects.digest != permission.digest:
             raise Drifted(self.effects)
 
     def _add_to_windows(self) -> None:

@@ -13,6 +13,7 @@ from agent.leases import LeaseLost
 from agent.tools import Arguments, Tool, registry
 from agent.validation import ProposedCall
 from ledger.refusals import Refusal
+from tests.agent.approved import preview
 from tests.agent.batches import Desk, hold_thread, make_customer, move_credit
 
 INVOICE = ("CreateInvoice", {"billing_period": "2026-09-01", "amount_minor": 4900, "currency": "EUR"})
@@ -209,8 +210,7 @@ def test_it_holds_above_the_limit_and_runs_what_was_approved(desk: Desk) -> None
     (verdict,) = held.verdicts
     assert (verdict.rule, verdict.measured, verdict.allowed) == ("per_call", 1000, 500)
     assert untouched(desk)
-    waived = ({"call_index": 0, "rule": "per_call", "measured": 1000},)
-    permission = Permission(decision=1, escalation=1, waived=waived)
+    permission = Permission(decision=1, escalation=1, waived=(verdict.row(),), digest=preview(desk, batch).digest)
     approved = desk.batch(calls=batch.calls, ai_message_id=batch.ai_message_id, permission=permission)
     assert run_batch(desk.pool, batch=approved).kind == "applied"
     more = desk.batch(credit(1001), permission=permission)

@@ -64,6 +64,13 @@ def test_whatever_changed_since_stops_it(desk: Desk, change: str) -> None:
     assert result.attempt_id == outcome["attempt_id"]
 
 
+def test_a_permission_that_is_pinned_to_nothing_runs_nothing(desk: Desk) -> None:
+    batch = desk.batch(INVOICE)
+    result = run(desk, approved(batch, replace(preview(desk, batch), digest=None)))
+    assert (result.kind, result.answers) == ("drifted", [])
+    assert desk.count("billing_invoice") == 0
+
+
 def test_the_evidence_says_what_would_have_happened_and_it_can_be_approved_again(desk: Desk, keeper: Any) -> None:
     make_invoice(desk)
     batch = desk.batch(CREDIT)
