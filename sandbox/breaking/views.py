@@ -136,7 +136,7 @@ def _draw(request: HttpRequest, row: Conversation | None) -> HttpResponse:
     context = {
         "strip": strips.look(),
         "pass": signing.dumps(may, salt=SALT),
-        **(views.frame(request) | views.talk(row) if row else {}),
+        **(views.frame(request) | views.talk(row, user=request.user) if row else {}),
         **_buttons(row.pk if row else None, may),
     }
     return render(request, "sandbox/break.html", context)
