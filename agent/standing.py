@@ -57,9 +57,9 @@ def _stepped_in(rows: Rows, *, now: datetime) -> Standing:
     if row is None:
         words += " · the agent stops before its next step" if runs else " · the agent is silent"
     elif row.state in waits.OPEN:
-        words += " · a reviewer may decide; the result waits for the hand-back"
+        words += " · decisions wait for the hand-back"
     else:
-        words += " · decided; the result waits for the hand-back"
+        words += " · decided; it waits for the hand-back"
     return Standing(
         words=words, said=f"{rows.person.name} answers instead of the agent.", state="info", waits=True, stepped_in=True
     )

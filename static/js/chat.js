@@ -2,6 +2,7 @@
 // and the draft of a message stays on this device. Every page works without it.
 const chat = () => document.getElementById("chat");
 const LIST_EVERY = 20000; // milliseconds
+const DESK_EVERY = 10000; // as often as a reviewer's page says that somebody looks at it
 // Whoever asked for all of a long conversation goes on seeing all of it.
 const whole = (address) => (new URLSearchParams(location.search).has("all") ? `${address}?all` : address);
 const byId = (id) => document.getElementById(id);
@@ -88,6 +89,11 @@ async function refreshList() {
   } catch {
     // Next time.
   }
+}
+
+// Who looks at a request that waits is no event.
+function refreshWaiting() {
+  if (!document.hidden && "waits" in byId("dock").dataset) refresh();
 }
 
 function ended() {
@@ -296,6 +302,7 @@ document.addEventListener("keydown", (event) => {
 if (byId("talk")?.dataset.stream) {
   listen();
   if (chat().dataset.list) setInterval(refreshList, LIST_EVERY);
+  setInterval(refreshWaiting, DESK_EVERY);
   if (byId("composer")) {
     recall(byId("composer"));
     if (matchMedia("(min-width: 60.01rem)").matches) byId("say").focus({ preventScroll: true });

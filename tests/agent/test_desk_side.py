@@ -231,11 +231,11 @@ def test_it_says_how_a_question_of_the_agents_ended(talk: Talk) -> None:
 def test_it_says_that_a_decision_waits_for_the_hand_back(held: Talk) -> None:
     stepping_in.step_in(held.web, thread=held.thread, user=held.support, name="Support 7")
     assert stands(held).startswith("Support 7 stepped in at ")
-    assert stands(held).endswith("a reviewer may decide; the result waits for the hand-back")
+    assert stands(held).endswith("decisions wait for the hand-back")
     stepping_in.say(held.web, thread=held.thread, message=held.thread, user=held.support, text="I called them.")
     held.sign()
     assert held.drive(*script(held)) == "waiting"
-    assert stands(held).endswith("decided; the result waits for the hand-back")
+    assert stands(held).endswith("decided; it waits for the hand-back")
     assert cards(held)[0].mark.word == "Approved, not run yet"
     stepping_in.hand_back(held.web, thread=held.thread, user=held.support, name="Support 7")
     goes_on(held)

@@ -275,4 +275,4 @@ def test_the_reviewer_reads_that_a_person_answers_meanwhile(
     assert "what was decided runs once they hand back" in shown
     given = {"kind": "reject", "text": "Not owed."}
     assert reviewer.post(f"/escalations/{escalation}/decide/", given).status_code in (200, 302)
-    assert "decided; the result waits for the hand-back" in text_of(support.get(page(scene)))
+    assert "decided; it waits for the hand-back" in text_of(support.get(page(scene)))
