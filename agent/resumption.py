@@ -66,7 +66,7 @@ def _closed(decision: Decision) -> BaseMessage:
     if decision["kind"] == "expire":  # the system's own words would only say so again
         return AIMessage(id=f"decision:{decision['decision']}", content=f"{EXPIRED} Nothing more was done.")
     verb = "withdrew the request" if decision["kind"] == "withdraw" else "closed this"
-    text = f"{decision['name']} {verb}. Nothing more was done. {decision['text']}"
+    text = f"{decision['name']} {verb}. Nothing more was done. {_sentence(decision['text'])}"
     return AIMessage(id=f"decision:{decision['decision']}", content=text.strip())
 
 
@@ -86,5 +86,10 @@ def rejection(state: State) -> tuple[No, str] | None:
     if decision["kind"] == "answer":
         return "ANSWERED", ANSWERED
     if decision["kind"] == "withdraw":
-        return "WITHDRAWN", f"{decision['name']} withdrew the request. {decision['text']}".strip()
-    return "REJECTED", str(decision["text"]) or f"{decision['name']} decided against it."
+        return "WITHDRAWN", f"{decision['name']} withdrew the request. {_sentence(decision['text'])}".strip()
+    return "REJECTED", _sentence(decision["text"]) or f"{decision['name']} decided against it."
+
+
+def _sentence(text: str) -> str:
+    """Return a person's words so that more can follow them."""
+    return text if not text or text[-1] in ".!?…" else f"{text}."
