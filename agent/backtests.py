@@ -22,7 +22,7 @@ DAYS = 30
 SECONDS = 3  # that an admin waits for the answer at most
 MOST_EXAMPLES = 10
 
-# One row a call. What never ran has no result, and its calls are as the model sent them.
+# One row a call. What never ran has no result, and its calls are as they were to run: without those that a person dropped.
 CALLS = """
 WITH period AS (
     SELECT date_trunc('day', now() AT TIME ZONE %(zone)s) AT TIME ZONE %(zone)s - make_interval(days => %(days)s) AS since
@@ -42,7 +42,7 @@ WITH period AS (
   UNION ALL
     SELECT t.attempt_id, t.thread, a.subject, a.on_behalf_of, t.closed_at, c->>'tool', c->'arguments', c->'arguments'
     FROM turned t JOIN public.ledger_attempt a ON a.id = t.attempt_id CROSS JOIN jsonb_array_elements(t.calls) AS c
-    WHERE c->>'tool' = ANY(%(tools)s) AND jsonb_typeof(c->'arguments') = 'object'
+    WHERE c->>'tool' = ANY(%(tools)s) AND jsonb_typeof(c->'arguments') = 'object' AND NOT c @> '{"dropped": true}'
 )"""
 AMOUNTS = """, amounts AS (
     SELECT c.attempt_id, c.thread, c.subject, c.on_behalf_of, c.at,

@@ -15,7 +15,8 @@ class Attempt(models.Model):
     on_behalf_of = models.BigIntegerField()
     performed_by = models.BigIntegerField(null=True)  # a person who took the batch over; null: the agent
     fence = models.BigIntegerField()
-    calls = models.JSONField()  # [{"index", "id", "tool", "arguments"}], as the model sent them
+    # [{"index", "id", "tool", "arguments"}], as they are to run; "dropped": true in one that a person took out
+    calls = models.JSONField()
     model = models.TextField()
     prompt_version = models.TextField()
     opened_at = models.DateTimeField(db_default=Now())

@@ -49,7 +49,12 @@ class Book:
     steps: Any = field(default_factory=lambda: itertools.count(1))
 
     def write(
-        self, *calls: tuple[str, dict[str, Any]], ago: float = 24, outcome: str = "committed", **changes: Any
+        self,
+        *calls: tuple[str, dict[str, Any]],
+        ago: float = 24,
+        outcome: str = "committed",
+        dropped: tuple[int, ...] = (),
+        **changes: Any,
     ) -> dict[str, Any]:
         """Write one step, so many hours before noon, and return what was written."""
         row: dict[str, Any] = {
@@ -57,6 +62,7 @@ class Book:
             "at": self.noon - timedelta(hours=ago), "outcome": outcome,
         } | changes  # fmt: skip
         asked = [{"index": index, "id": "x", "tool": tool, "arguments": given} for index, (tool, given) in enumerate(calls)]
+        asked = [call | ({"dropped": True} if call["index"] in dropped else {}) for call in asked]
         self.superuser.execute(ATTEMPT, row | {"calls": Jsonb(asked)})
         self.superuser.execute(OUTCOME, row | {"calls": None if outcome == "committed" else Jsonb(asked)})
         if outcome == "committed":
@@ -121,6 +127,12 @@ def test_a_step_that_was_held_and_rejected_is_one(book: Book) -> None:
     held = book.write(pay(30_000), outcome="held")
     book.write(pay(30_000), outcome="rejected", step=held["step"], ago=23)
     assert book.holds("per_call", 100, tool="QueueRefund") == (1, 1, 1)
+
+
+def test_a_call_that_a_person_dropped_counts_for_nothing(book: Book) -> None:
+    book.write(pay(30_000), pay(100), outcome="held", dropped=(0,))
+    book.write(pay(30_000), outcome="rejected", dropped=(0,))
+    assert book.holds("per_call", 200, tool="QueueRefund") == (0, 1, 0)
 
 
 OTHER = uuid.UUID(int=2)
