@@ -21,12 +21,14 @@ LOOK_EVERY = 0.5  # seconds between looks for a lost lease and for a wish to sto
 LINGER = 2.0  # seconds that the thread stays when nothing runs
 
 # A row that is locked is locked by a batch or a checkpoint of ours that still runs: it is skipped and tried again at the
-# next look. Waiting for it would make the other leases late; taking it for lost would stop a healthy run.
+# next look. Waiting for it would make the other leases late; taking it for lost would stop a healthy run. A lease that was
+# given back since the look began stays given back: renewed, it would keep the thread's next run waiting.
 RENEW = """
 UPDATE public.agent_thread t SET leased_until = clock_timestamp() + %(seconds)s * interval '1 second'
 FROM (
     SELECT a.thread FROM public.agent_thread a
     JOIN unnest(%(threads)s::uuid[], %(fences)s::bigint[]) AS mine (thread, fence) USING (thread, fence)
+    WHERE a.leased_until IS NOT NULL
     FOR NO KEY UPDATE OF a SKIP LOCKED
 ) AS free
 WHERE t.thread = free.thread

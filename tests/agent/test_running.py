@@ -158,6 +158,14 @@ def test_it_survives_a_heartbeat_without_a_database(talk: Talk, monkeypatch: pyt
     assert not run.lost.is_set()
 
 
+def test_it_renews_no_lease_that_was_given_back_meanwhile(talk: Talk) -> None:
+    run = run_of(talk, lease_of(talk))
+    with talk.pool.connection() as conn:
+        leases.release(conn, run.lease, state="idle")
+        heartbeats.Heartbeat(talk.pool)._renew(conn, [run])  # it was due as the run ended
+    assert talk.rows("SELECT lease_owner, leased_until FROM public.agent_thread") == [(None, None)]
+
+
 PRESS = "UPDATE public.agent_thread SET stop_requested_at = now(), stop_requested_by = 7"
 
 
