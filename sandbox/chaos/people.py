@@ -14,9 +14,9 @@ from sandbox.chaos.places import Place
 TIMEOUT = (3, 15)  # seconds: to connect, to answer
 BETWEEN = 0.3
 PATIENCE = 90.0  # seconds without any answer once faults are over, far above what any part takes to come back
-OPEN = re.compile(r'href="/escalations/(\d+)/"')
+OPEN = re.compile(r'href="/escalations/(\d+)/["?]')
 BUTTON = re.compile(r'name="kind" value="(\w+)"(?P<more>[^>]*)>')
-REVISION = re.compile(r'name="revision" value="(\d+)"')
+SHOWN = re.compile(r'name="(revision|preview)" value="(\d+)"')  # what a reviewer signs
 
 
 class Unanswered(Exception):
@@ -92,13 +92,7 @@ class Person:
         offered = sorted({found[1] for found in BUTTON.finditer(page.text) if "disabled" not in found["more"]})
         if not self._expect(page, 200) or not offered:
             return
-        revision = REVISION.search(page.text)
-        given = {
-            "kind": choose(offered),
-            "text": "Leave it as it is.",
-            "reason": "other",
-            "revision": revision[1] if revision else "0",
-        }
+        given = {"kind": choose(offered), "text": "Leave it as it is.", "reason": "other", **dict(SHOWN.findall(page.text))}
         answer = self._send("POST", f"/escalations/{escalation}/decide/", data=given)
         if self._expect(answer, 302, 409) and answer.status_code == 302:
             self.promises.decisions.add(escalation)

@@ -81,7 +81,10 @@ def test_it_brings_a_whole_conversation_to_its_end(house: House) -> None:
             heard(stream, "escalation")
         [(escalation,)] = house.desk.rows("SELECT id FROM public.escalations_escalation WHERE thread = %s", talk.thread)
         assert reviewer.get(f"/escalations/{escalation}/").status_code == 200
-        assert post(reviewer, f"/escalations/{escalation}/decide/", kind="approve", revision="0").status_code == 302
+        made = "SELECT id FROM public.escalations_preview WHERE outcome = 'clean'"
+        [(preview,)] = until(lambda: house.desk.rows(made), seconds=LONG, what="a preview")
+        shown = {"revision": "0", "preview": str(preview)}
+        assert post(reviewer, f"/escalations/{escalation}/decide/", kind="approve", **shown).status_code == 302
         until(talk.settled, seconds=LONG, what="a conversation that ended")
         page = support.get(f"/conversations/{number}/")
         assert page.status_code == 200
