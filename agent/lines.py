@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from agent import histories
+from agent.answers import ALONE
 from ledger import sentences
 from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
@@ -73,7 +74,7 @@ def bare(told: str) -> str:
     """Return what the model was told about a call, without the word that begins it and what only the model needs."""
     for prefix in PREFIXES:
         told = told.removeprefix(prefix)
-    return told.partition(" Nothing of this step")[0]
+    return told.partition(" Nothing of this step")[0].removesuffix(f" {ALONE}")
 
 
 def _told(call: Call, seen: Any, attempt: Evidence, by: str) -> Line:

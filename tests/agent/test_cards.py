@@ -9,12 +9,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agent import conversations, feeds, standing
+from agent import batch, conversations, feeds, standing
 from agent.cards import Card
 from escalations import lifecycle
 from ledger import sentences, wiring
 from outbox.models import Message
 from tests.agent.scenes import Scene, make_user
+from tests.agent.test_partial import writes
 
 Connection = psycopg.Connection[Any]
 MONTH = {"billing_period": "2026-11-01", "currency": "EUR"}
@@ -265,6 +266,17 @@ def test_it_asks_the_database_as_often_for_a_long_talk_as_for_a_short_one(
         scene.runs(CREATE, TOO_MUCH, CHARGE)
     with django_assert_max_num_queries(45):
         support.get(f"/conversations/{scene.conversation.pk}/feed/")
+
+
+def test_it_says_what_failed_alone_beside_what_was_applied(scene: Scene) -> None:
+    tools = {tool.name: tool for tool in (writes(1), writes(2, day=2))}
+    step = scene.calls(*[(name, {}) for name in tools])
+    batch.run_batch(scene.desk.pool, batch=step.batch, tools=tools)
+    card = only(scene)
+    assert (card.mark.word, words(card)) == ("Applied in part", ["Applied", "Failed"])
+    assert card.says == "1 of 2 calls failed alone; the others do not depend on it."
+    assert card.lines[1].why
+    assert "do not resend" not in card.lines[1].why
 
 
 # -- where it stands ---------------------------------------------------------------------------------
