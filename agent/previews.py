@@ -103,7 +103,7 @@ class _Preview:
             except (psycopg.Error, PoolTimeout) as error:
                 return self._unavailable(error)
         else:
-            log.error("agent.preview.bug", thread=str(self.batch.thread), exc_info=failed.cause)
+            log.error("agent.preview.crashed", thread=str(self.batch.thread), exc_info=failed.cause)
         return self._ends("fails", failure=_failure(failed, sentence), changes=failed.undone)
 
     def _explained(self, failed: Failed, plan: Plan) -> str:
@@ -119,7 +119,7 @@ class _Preview:
         cause = error.cause if isinstance(error, Failed) else error
         if isinstance(cause, psycopg.Error) and classify(phase=Phase.BEGIN, error=cause) is Kind.LOST_LEASE:
             raise LeaseLost from error
-        log.warning("agent.preview.unavailable", thread=str(self.batch.thread), error=type(cause).__name__)
+        log.warning("agent.preview.blocked", thread=str(self.batch.thread), error=type(cause).__name__)
         return self._ends("unavailable", failure={"call_index": None, "sentence": BUSY_NOW, "detail": type(cause).__name__})
 
     def _ends(self, outcome: Any, **details: Any) -> Made:
