@@ -146,7 +146,7 @@ def _draw_all(
         "pending": pending,
         "asked": {one.row.tool for one in pending if one.row.rule == "kill_switch"},
         "rules": rulebook.summaries(),
-        "always": numbers.ALWAYS,
+        "always": [*wiring.plugged("BACKSTOP_POLICY_FACTS").always, *numbers.ALWAYS],
         "history": rulebook.history(),
         "switch_form": switch_form or SwitchForm(tools=_writing()),
         "problem": problem,

@@ -146,10 +146,8 @@ _RULES = (
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 SWITCH = Rule(name="kill_switch", title="All writes", says="", unit="uses", largest=1, less_is_looser=True)
 assert set(WINDOWS) <= set(RULES)
-# What has no number: always on.
+# What has no number: always on. The domain has more (see agent.policies.Knowledge).
 ALWAYS = (
-    ("Another currency", "A call in another currency than the customer’s is refused, and the agent is told which one it is."),
-    ("Another card", "A refund that would go to another card than the one on file waits for a reviewer."),
     (
         "Turned down before",
         "What a reviewer rejected, removed or changed waits again when the agent sends it once more in that conversation.",

@@ -74,6 +74,10 @@ class Knowledge(Protocol):
     def currencies(self, conn: Connection[Any]) -> list[str]:
         """Return the currencies that amounts have here, for the pages of the limits."""
 
+    @property
+    def always(self) -> Sequence[tuple[str, str]]:
+        """Return title and sentence of each of its rules that has no number, for the same pages."""
+
 
 def facts(conn: Connection[Any], *, thread: UUID, subject: int, on_behalf_of: int, calls: Sequence[ValidCall]) -> Facts:
     """Return what the rules need to know about these calls, for one round trip; for what only reads, nothing.

@@ -27,6 +27,11 @@ SELECT jsonb_build_object('currency', c.currency, 'card', c.card_last4, 'invoice
 class Knowledge:
     """What billing's rules know of a customer: their currency, their card, and the invoices and cards that calls name."""
 
+    always = (
+        ("Another currency", "A call in another currency than the customer’s is refused, and the agent is told which one it is."),
+        ("Another card", "A refund that would go to another card than the one on file waits for a reviewer."),
+    )
+
     def ask(self, conn: Connection[Any], *, subject: int, calls: Sequence[GatedCall]) -> Cursor[Any]:
         """Send the statement."""
         refunds = [call.arguments for call in calls if call.tool.name == "QueueRefund"]
