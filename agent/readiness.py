@@ -3,8 +3,9 @@
 from agent import graph, llm, prompt
 from agent.tools import registry
 from ledger import wiring
+from outbox import handlers
 
-PLUGS = ("BACKSTOP_POLICIES", "BACKSTOP_SENTENCES", "BACKSTOP_SUBJECTS", "BACKSTOP_MONEY", "BACKSTOP_OUTBOX_HANDLERS")
+PLUGS = ("BACKSTOP_POLICIES", "BACKSTOP_SENTENCES", "BACKSTOP_SUBJECTS", "BACKSTOP_MONEY", "BACKSTOP_MASKS", "BACKSTOP_POLICY_FACTS")
 
 
 def prepare() -> None:
@@ -13,5 +14,6 @@ def prepare() -> None:
     prompt.system()
     for plug in PLUGS:
         wiring.plugged(plug)
+    handlers.every()
     wiring.plugged_all("BACKSTOP_ON_ESCALATION")
     llm.installed().chat.bind_tools(llm.schemas(registry()))
