@@ -5,7 +5,14 @@ from agent.tools import registry
 from ledger import wiring
 from outbox import handlers
 
-PLUGS = ("BACKSTOP_POLICIES", "BACKSTOP_SENTENCES", "BACKSTOP_SUBJECTS", "BACKSTOP_MONEY", "BACKSTOP_MASKS", "BACKSTOP_POLICY_FACTS")
+PLUGS = (
+    "BACKSTOP_POLICIES",
+    "BACKSTOP_SENTENCES",
+    "BACKSTOP_SUBJECTS",
+    "BACKSTOP_MONEY",
+    "BACKSTOP_MASKS",
+    "BACKSTOP_POLICY_FACTS",
+)
 
 
 def prepare() -> None:
