@@ -246,5 +246,5 @@ class Case:
 
     @property
     def moving(self) -> bool:
-        """Return whether the page will look different soon."""
-        return self.escalation.state in ("decided", "resumed")
+        """Return whether the page will look different soon; once it is asked again, the rest is another page's."""
+        return self.escalation.state in ("decided", "resumed") and self.followed_by is None
