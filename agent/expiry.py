@@ -5,10 +5,10 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from agent import resumption
 from escalations import facts, lifecycle
 
 AT_ONCE = 100  # escalations in one go; the next one finds the rest
-TEXT = "Nobody decided in time."
 # While every change is paused nobody can approve, so nothing expires, nor for an hour after that. A claim that is valid is a
 # person at work.
 DUE = """
@@ -31,7 +31,7 @@ def expire(conn: Connection[Any]) -> list[UUID]:
 
 def _expired(conn: Connection[Any], escalation: int) -> bool:
     try:
-        lifecycle.expire(conn, escalation=escalation, text=TEXT)
+        lifecycle.expire(conn, escalation=escalation, text=resumption.EXPIRED)
     except facts.AlreadyDecided:
         return False  # by a person, in time
     return True

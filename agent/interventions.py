@@ -18,18 +18,6 @@ from escalations.models import Escalation
 from ledger.roles import needs
 from ledger.spans import moment
 
-DID = {
-    "approve": "approved it",
-    "reject": "rejected it",
-    "answer": "answered it",
-    "retry": "had it run again",
-    "take_over": "took it over",
-    "withdraw": "withdrew it",
-    "close": "closed it",
-    "expire": "let it expire",
-    "settle": "settled it",
-}
-
 
 @require_POST
 @needs(check_user_can_talk)
@@ -84,5 +72,5 @@ def late(fact: facts.Fact) -> str:
     if isinstance(fact, facts.AlreadyDecided):
         at = f" at {moment(fact.at)}" if fact.at else ""
         name = "The system" if fact.kind in histories.BY_ITSELF else fact.name
-        return f"{name} {DID.get(fact.kind, 'decided')}{at}. Nothing was withdrawn."
+        return f"{name} {fact.deed()}{at}. Nothing was withdrawn."
     return f"{fact} Nothing was withdrawn."

@@ -12,7 +12,7 @@ from django.utils import timezone
 from psycopg import errors
 
 from escalations import desk, facts, policies, questions, snoozes, standings, trays
-from escalations.forms import LONGEST, OTHER, REASONS
+from escalations.forms import LONGEST, REASONS, words_of
 from escalations.models import Escalation
 from ledger import marks
 from ledger.marks import Mark
@@ -20,15 +20,15 @@ from ledger.spans import clock
 
 ACTS = {
     "approve": "Approve", "reject": "Reject", "answer": "Answer", "retry": "Retry", "close": "Close", "claim": "Claim",
-    "take": "Take over", "release": "Release", "snooze": "Snooze", "wake": "Wake up", "assign": "Assign",
+    "claim_from": "Claim", "release": "Release", "snooze": "Snooze", "wake": "Wake up", "reassign": "Reassign",
 }  # fmt: skip
 DONE = {
     "claim": Mark(state="info", icon="user-round-check", word="Claimed"),
-    "take": Mark(state="info", icon="user-round-check", word="Taken over"),
+    "claim_from": Mark(state="info", icon="user-round-check", word="Claimed"),
     "release": Mark(state="queued", icon="user-round", word="Released"),
     "snooze": Mark(state="queued", icon="timer", word="Snoozed"),
     "wake": Mark(state="info", icon="clock", word="Woken up"),
-    "assign": Mark(state="info", icon="users-round", word="Assigned"),
+    "reassign": Mark(state="info", icon="users-round", word="Reassigned"),
 }
 SIGNED = Mark(state="held", icon="users-round", word="Signed")
 LEFT = Mark(state="undone", icon="circle-dashed", word="Left as it is")
@@ -107,15 +107,13 @@ class ActForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Join reason and words; each act needs what only it needs."""
         given: dict[str, Any] = super().clean() or {}
-        act, words = given.get("act"), given.get("text", "").strip()
-        if act == "reject":
-            preset = REASONS[given["reason"]] if given.get("reason") and given["reason"] != OTHER else ""
-            words = " ".join(part for part in (preset, words) if part)
+        act = given.get("act", "")
+        words = words_of(given, kind=act)
         if act in policies.NEEDS_TEXT and not words:
             self.add_error("text", str(facts.TextMissing(decision=act)))
         if act == "snooze" and not given.get("until"):
             self.add_error("until", "Choose until when.")
-        if act == "assign" and not given.get("to"):
+        if act == "reassign" and not given.get("to"):
             self.add_error("to", "Choose a reviewer.")
         return given | {"words": words}
 
@@ -168,9 +166,8 @@ def _left(item: Chosen, row: Escalation | None, sentence: str) -> Told:
 
 def _first(fact: facts.AlreadyDecided, *, user: int) -> str:
     """Say who was first, with what, and when."""
-    verb = marks.DECISIONS[fact.kind].word.lower() if fact.kind in marks.DECISIONS else "decided"
     when = f" at {clock(fact.at)}" if fact.at else ""
-    return f"{fact.name[:1].upper() + fact.name[1:]} already {verb} it{when}. Nothing of yours was done to it."
+    return f"{fact.name[:1].upper() + fact.name[1:]} already {fact.deed()}{when}. Nothing of yours was done to it."
 
 
 # -- the verbs: each returns the mark and the sentence of an item that it was done to ------------
@@ -205,7 +202,7 @@ def _decide(item: Chosen, given: dict[str, Any], user: int, now: datetime) -> Ou
 
 
 def _claim(item: Chosen, given: dict[str, Any], user: int, now: datetime) -> Outcome:
-    desk.claim(escalation=item.id, user=user, take_over=given["act"] == "take")
+    desk.claim(escalation=item.id, user=user, from_another=given["act"] == "claim_from")
     return DONE[given["act"]], "You hold it for 15 minutes."
 
 
@@ -226,12 +223,12 @@ def _wake(item: Chosen, given: dict[str, Any], user: int, now: datetime) -> Outc
     return DONE["wake"], "It is back in the inbox."
 
 
-def _assign(item: Chosen, given: dict[str, Any], user: int, now: datetime) -> Outcome:
+def _reassign(item: Chosen, given: dict[str, Any], user: int, now: datetime) -> Outcome:
     desk.reassign(escalation=item.id, user=user, to=given["to"])
-    return DONE["assign"], "They hold it for 15 minutes."
+    return DONE["reassign"], "They hold it for 15 minutes."
 
 
 VERBS: dict[str, Verb] = {
     "approve": _approve, "reject": _decide, "answer": _decide, "retry": _decide, "close": _decide,
-    "claim": _claim, "take": _claim, "release": _release, "snooze": _snooze, "wake": _wake, "assign": _assign,
+    "claim": _claim, "claim_from": _claim, "release": _release, "snooze": _snooze, "wake": _wake, "reassign": _reassign,
 }  # fmt: skip

@@ -15,14 +15,14 @@ SELECT EXISTS (SELECT FROM public.auth_user u JOIN public.auth_user_groups g ON 
 """
 
 
-def claim(conn: Connection[Any], *, escalation: int, user: int, take_over: bool = False) -> None:
-    """Hold an escalation for 15 minutes, or renew one's own claim; with `take_over`, from whoever holds it. It wakes up.
+def claim(conn: Connection[Any], *, escalation: int, user: int, from_another: bool = False) -> None:
+    """Hold an escalation for 15 minutes, or renew one's own claim; with `from_another`, from whoever holds it. It wakes up.
 
     Raises `NotFound`, `AlreadyDecided`, `HeldByAnother`.
     """
     with conn.transaction():
         row = rows.locked(conn, escalation=escalation, verb="claim")
-        if not take_over:
+        if not from_another:
             rows.check_free(conn, row=row, user=user)
         _hold(conn, escalation=escalation, user=user)
         holder = row["claimed_by"] if row["held"] else None

@@ -1,7 +1,7 @@
 """The conversation behind an escalation. Its tables are the agent's, which may not be imported from here: imports point
-down only. So this one module asks for them by name."""
+down only. So this module asks for them by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -37,6 +37,13 @@ def stepped_in(thread: UUID) -> tuple[str, datetime] | None:
     """Return who answers there instead of the agent, and since when: nothing that is decided runs until they hand back."""
     row = _rows("Thread").filter(thread=thread, stepped_in_by__isnull=False).values_list("stepped_in_by", "stepped_in_at").first()
     return (people.names([row[0]]).get(row[0], "Somebody"), row[1]) if row else None
+
+
+def written_in(threads: Sequence[UUID | None], *, user: int) -> set[UUID]:
+    """Return those of the threads in which the agent has read a message of this person's (`rows.has_asked` says it to verbs)."""
+    wanted = [thread for thread in threads if thread]
+    taken = _rows("StaffMessage").filter(thread__in=wanted, author=user, state="taken")
+    return set(taken.values_list("thread", flat=True)) if wanted else set()
 
 
 def next_asked_at(thread: UUID, *, after: datetime) -> datetime | None:

@@ -29,14 +29,13 @@ class Decision:
     interrupt_id: str | None
 
     def as_resume_value(self) -> dict[str, Any]:
-        """Return what the waiting interrupt is resumed with."""
+        """Return what the waiting interrupt is resumed with: what it allows is read from the rows, never from here."""
         return {
             "decision": self.id,
             "kind": self.kind,
             "text": self.text,
             "decided_by": self.decided_by,
             "name": self.name,
-            "waived": self.waived,
             "revision": self.revision,
         }
 

@@ -16,10 +16,10 @@ from outbox import bell
 log = structlog.get_logger()
 
 
-def claim(*, escalation: int, user: int, take_over: bool = False) -> None:
+def claim(*, escalation: int, user: int, from_another: bool = False) -> None:
     """Hold an escalation; raises what `lifecycle.claim` raises."""
     with connections.writing() as conn:
-        lifecycle.claim(conn, escalation=escalation, user=user, take_over=take_over)
+        lifecycle.claim(conn, escalation=escalation, user=user, from_another=from_another)
 
 
 def claim_next(*, user: int) -> int | None:

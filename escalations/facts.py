@@ -24,12 +24,29 @@ class StillOpen(Fact):
         self.escalation = escalation
 
 
+DID = {  # a decision's kind → what whoever took it did
+    "approve": "approved {}",
+    "take_over": "took {} over",
+    "reject": "rejected {}",
+    "answer": "answered {}",
+    "retry": "had {} run again",
+    "close": "closed {}",
+    "withdraw": "withdrew {}",
+    "expire": "let {} expire",
+    "settle": "settled {}",
+}
+
+
 class AlreadyDecided(Fact):
     """Somebody was first."""
 
     def __init__(self, *, kind: str, name: str, at: datetime | None) -> None:
         super().__init__(f"Already decided by {name}.")
         self.kind, self.name, self.at = kind, name, at
+
+    def deed(self, it: str = "it") -> str:
+        """Return what they did, in words that follow on their name."""
+        return DID.get(self.kind, "decided {}").format(it)
 
 
 class HeldByAnother(Fact):

@@ -1,10 +1,11 @@
 """What a reviewer sends with a decision."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
-from escalations import policies
+from escalations import facts, policies
 from escalations.models import Decision
 
 OTHER = "other"
@@ -21,9 +22,7 @@ NOT_HERE = ("expire", "settle", "withdraw")  # the system's, and those of whoeve
 class DecisionForm(forms.Form):
     """A decision, its words, and for a signature the revision and the preview that were on the screen."""
 
-    kind = forms.ChoiceField(
-        choices=[choice for choice in Decision.Kind.choices if choice[0] not in ("expire", "settle", "withdraw")]
-    )
+    kind = forms.ChoiceField(choices=[choice for choice in Decision.Kind.choices if choice[0] not in NOT_HERE])
     reason = forms.ChoiceField(required=False, choices=list(REASONS.items()))
     text = forms.CharField(required=False, max_length=LONGEST, widget=forms.Textarea)
     revision = forms.IntegerField(required=False, min_value=0)
@@ -32,14 +31,18 @@ class DecisionForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Join the chosen reason and the words; a rejection needs one of them, an answer needs words."""
         given: dict[str, Any] = super().clean() or {}
-        kind, words = given.get("kind"), given.get("text", "")
-        chosen = REASONS[given["reason"]] if given.get("reason") and given["reason"] != OTHER else ""
-        if kind == Decision.Kind.REJECT:
-            words = " ".join(part for part in (chosen, words) if part)
-            if not words:
-                self.add_error("text", "Give a reason: the agent and the staff member will read it.")
+        kind = given.get("kind", "")
+        words = words_of(given, kind=kind)
+        if kind in policies.NEEDS_TEXT and not words:
+            self.add_error("text", str(facts.TextMissing(decision=kind)))
         if kind in policies.SIGNED and not self.errors and None in (given.get("revision"), given.get("preview")):
             self.add_error("preview", "Reload the page: a signature says which proposal and which preview were shown.")
-        if kind == Decision.Kind.ANSWER and not words:
-            self.add_error("text", "Write the answer.")
         return given | {"words": words}
+
+
+def words_of(given: Mapping[str, Any], *, kind: str) -> str:
+    """Return the words of a decision; those of a rejection begin with the reason that was chosen."""
+    words = str(given.get("text") or "").strip()
+    reason = given.get("reason") if kind == Decision.Kind.REJECT else ""
+    chosen = REASONS[reason] if reason and reason != OTHER else ""
+    return " ".join(part for part in (chosen, words) if part)

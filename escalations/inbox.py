@@ -21,19 +21,6 @@ ENDING = timedelta(hours=1)  # from when on a line says that it is about to expi
 
 SIZE = 25
 GROUPS = {"late": "Past target", "soon": "Due within 15 minutes", "": "On time"}
-HELD_BY = {
-    "per_call": "call limit",
-    "second_reviewer": "second review",
-    "customer_day": "customer’s day",
-    "staff_day": "staff’s day",
-    "conversation": "conversation limit",
-    "same_effect": "same effect",
-    "first_use": "first use",
-    "currency": "currency",
-    "destination": "destination",
-    "rejected_before": "rejected before",
-    "kill_switch": "paused",
-}
 SERIES = re.compile(r"(\d+) attempts failed")
 
 
@@ -171,7 +158,7 @@ def mark(row: Escalation) -> Mark:
     kind = questions.KINDS[row.kind]
     if row.kind == "approval":
         rules = [verdict.get("rule") for verdict in row.payload.get("verdicts") or () if verdict.get("action") == "hold"]
-        word = HELD_BY.get(rules[0] or "") if rules else None
+        word = questions.HELD_BY.get(rules[0] or "") if rules else None
         return (
             Mark(state=kind.state, icon="users-round" if word == "second review" else kind.icon, word=f"{kind.word}: {word}")
             if word

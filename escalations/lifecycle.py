@@ -8,12 +8,12 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from escalations import acts, decisions, facts, policies, previews, revisions, rows, signatures
+from escalations import acts, decisions, facts, policies, previews, questions, revisions, rows, signatures
 from escalations.claims import claim, claim_next, reassign, release, snooze, wake_up
 from escalations.resumptions import decisions_for, mark_done, mark_resumed
 from escalations.revisions import Calls
 from escalations.signatures import Signed
-from ledger import sentences, wiring
+from ledger import wiring
 
 __all__ = [
     "ask_preview",
@@ -52,7 +52,12 @@ def open(  # noqa: A001 - the word for it
             " statement_timestamp() + %s, statement_timestamp() + %s) ON CONFLICT DO NOTHING RETURNING id",
             (
                 *(kind, object, Jsonb(dict(payload)), thread, interrupt_id, subject, requested_by, ai_message_id, generation),
-                *(follows, *at_stake(payload), timedelta(minutes=policies.TARGETS[kind]), hours and timedelta(hours=hours)),
+                *(
+                    follows,
+                    *questions.at_stake(payload),
+                    timedelta(minutes=policies.TARGETS[kind]),
+                    hours and timedelta(hours=hours),
+                ),
             ),
         ).fetchone()
         if row is None:
@@ -64,14 +69,6 @@ def open(  # noqa: A001 - the word for it
                 previews.ask(conn, revision=revision, user=None)
         tell(conn, escalation=escalation)
     return escalation
-
-
-def at_stake(payload: Mapping[str, Any]) -> tuple[int | None, str]:
-    """Return the largest amount of what is proposed or sent, in minor units, and its currency; None and "" without any."""
-    found = [sentences.amount(tool=call.get("tool", ""), arguments=call.get("arguments")) for call in payload.get("calls") or ()]
-    if payload.get("amount_minor") and payload.get("currency"):
-        found.append((payload["amount_minor"], payload["currency"]))
-    return max((item for item in found if item), default=(None, ""))
 
 
 def existing(conn: Connection[Any], *, interrupt_id: str | None, object: str) -> int:  # noqa: A002 - as above

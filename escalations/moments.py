@@ -25,7 +25,7 @@ class Moment:
 WORDS = {  # an act's kind → its colour and what it is called
     "claimed": ("info", "claimed it"),
     "released": ("queued", "gave it back"),
-    "taken_from": ("info", "took it over from"),
+    "taken_from": ("info", "claimed it from"),
     "reassigned": ("info", "passed it on to"),
     "snoozed": ("queued", "snoozed it"),
     "woken": ("info", "woke it"),

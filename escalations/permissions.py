@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from django.apps import apps
-
+from escalations import conversations
 from escalations.models import Escalation
 from ledger.roles import ADMIN, REVIEWER, SUPPORT, check_role, roles_of
 
@@ -40,11 +39,6 @@ def check_user_can_withdraw(user: Any) -> None:
 
 def user_can_approve(user: Any, escalation: Escalation) -> bool:
     """Return whether four eyes would see it: nobody approves what they asked for (`rows.has_asked` says it to the verb)."""
-    return user_can_decide(user) and escalation.requested_by != user.id and not _has_written(user, escalation)
-
-
-def _has_written(user: Any, escalation: Escalation) -> bool:
-    if escalation.thread is None:
+    if not user_can_decide(user) or escalation.requested_by == user.id:
         return False
-    messages = apps.get_model("agent", "StaffMessage").objects
-    return bool(messages.filter(thread=escalation.thread, author=user.id, state="taken").exists())
+    return not conversations.written_in([escalation.thread], user=user.id)

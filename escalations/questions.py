@@ -42,6 +42,19 @@ RULES = {
     "destination": "Another destination than before",
     "rejected_before": "A reviewer said no to this before",
 }
+HELD_BY = {  # the same in two words, for a list
+    "per_call": "call limit",
+    "second_reviewer": "second review",
+    "customer_day": "customer’s day",
+    "staff_day": "staff’s day",
+    "conversation": "conversation limit",
+    "same_effect": "same effect",
+    "first_use": "first use",
+    "currency": "currency",
+    "destination": "destination",
+    "rejected_before": "rejected before",
+    "kill_switch": "paused",
+}
 
 
 def title(escalation: Escalation) -> str:
@@ -116,10 +129,14 @@ def rule(verdict: Mapping[str, Any]) -> str:
 
 
 def amount(escalation: Escalation) -> str:
-    """Return what is at stake: the largest amount among what is held, proposed or sent; empty when no money is."""
-    payload = escalation.payload
+    """Return what is at stake in words; empty when no money is."""
+    minor, currency = at_stake(escalation.payload)
+    return "" if minor is None else sentences.money(minor, currency)
+
+
+def at_stake(payload: Mapping[str, Any]) -> tuple[int | None, str]:
+    """Return the largest amount of what is proposed or sent, in minor units, and its currency; None and "" without any."""
     found = [sentences.amount(tool=call.get("tool", ""), arguments=call.get("arguments")) for call in payload.get("calls") or ()]
     if payload.get("amount_minor") and payload.get("currency"):
         found.append((payload["amount_minor"], payload["currency"]))
-    known = [item for item in found if item]
-    return sentences.money(*max(known)) if known else ""
+    return max((item for item in found if item), default=(None, ""))

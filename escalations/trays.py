@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.apps import apps
-
-from escalations import policies, questions, standings
+from escalations import conversations, policies, questions, standings
 from escalations.models import Escalation
 from escalations.standings import Standing
 from ledger import people, sentences
@@ -91,9 +89,7 @@ def _allowed(row: Escalation, standing: Standing | None) -> tuple[str, ...]:
 
 def asked_by(rows: Sequence[Escalation], *, user: int) -> set[int]:
     """Return the ids of those escalations that the person asked for: they wrote what the agent works on."""
-    threads = [row.thread for row in rows if row.thread]
-    messages = apps.get_model("agent", "StaffMessage").objects.filter(thread__in=threads, author=user, state="taken")
-    wrote = set(messages.values_list("thread", flat=True)) if threads else set()
+    wrote = conversations.written_in([row.thread for row in rows], user=user)
     return {row.id for row in rows if row.requested_by == user or row.thread in wrote}
 
 

@@ -14,7 +14,6 @@ from escalations import desk, edits, facts, forms, inbox, permissions, questions
 from escalations.cases import Case
 from escalations.inbox_filters import InboxFilters
 from escalations.models import Escalation
-from ledger import marks
 from ledger.roles import needs
 
 NEXT = "desk_opens_next"  # of the session: after a decision the next case is opened
@@ -128,9 +127,8 @@ def conflict(fact: facts.Fact, *, wanted: str, user: Any) -> dict[str, Any]:
     """Return what stood in the way, and what became of what the person wanted."""
     context: dict[str, Any] = {"sentence": str(fact), "wanted": wanted, "held": isinstance(fact, facts.HeldByAnother)}
     if isinstance(fact, facts.AlreadyDecided):
-        verb = marks.DECISIONS[fact.kind].word.lower() if fact.kind in marks.DECISIONS else "decided"
         name = "You" if fact.name == user.get_username() else fact.name[:1].upper() + fact.name[1:]
-        context |= {"sentence": f"{name} already {verb} this", "at": fact.at, "decided": True}
+        context |= {"sentence": f"{name} already {fact.deed('this')}", "at": fact.at, "decided": True}
     return context
 
 

@@ -17,9 +17,9 @@ from ledger.roles import needs
 @require_POST
 @needs(permissions.check_user_can_claim)
 def claim(request: HttpRequest, pk: int) -> HttpResponse:
-    """Hold it for 15 minutes; with `take_over` from another reviewer."""
-    take_over = "take_over" in request.POST
-    return _acted(request, pk, wanted="claim", act=lambda: desk.claim(escalation=pk, user=request.user.id, take_over=take_over))
+    """Hold it for 15 minutes; with `from_another`, from whoever holds it."""
+    about = {"user": request.user.id, "from_another": "from_another" in request.POST}
+    return _acted(request, pk, wanted="claim", act=lambda: desk.claim(escalation=pk, **about))
 
 
 @require_POST

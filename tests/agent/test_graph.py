@@ -19,7 +19,7 @@ AFTER: Any = {"question": {"kind": "rollbacks", "phase": "after_answers"}, "gene
 
 def decided(kind: str, **more: Any) -> dict[str, Any]:
     who = {"decided_by": 8, "name": "Reviewer 8"}
-    return {"decision": 9, "kind": kind, "text": "Because.", "waived": [{"rule": "new"}], "revision": None} | who | more
+    return {"decision": 9, "kind": kind, "text": "Because.", "revision": None} | who | more
 
 
 def test_it_keeps_its_nodes_and_version() -> None:

@@ -121,7 +121,7 @@ def test_somebody_elses_claim_is_not_taken_by_one_key(held: list[int], visit: Op
     page = visit()
     page.keyboard.press("j")
     page.keyboard.press("c")
-    expect(page.get_by_role("button", name=f"Take over E-{held[0]} from ravi")).to_be_focused()
+    expect(page.get_by_role("button", name=f"Claim E-{held[0]} from ravi")).to_be_focused()
     assert row(web, held[0], "claimed_by") == person("ravi").id
     page.keyboard.press("Enter")
     expect(line(page, held[0])).to_contain_text("You")

@@ -51,7 +51,7 @@ def test_a_claim_lasts_a_quarter_of_an_hour(agent: Any, web: Any, owner: Any, pe
 def test_a_claim_can_be_taken_over(agent: Any, web: Any, people: Any) -> None:
     escalation = ask(agent)
     lifecycle.claim(web, escalation=escalation, user=people["priya"])
-    lifecycle.claim(web, escalation=escalation, user=people["ravi"], take_over=True)
+    lifecycle.claim(web, escalation=escalation, user=people["ravi"], from_another=True)
     with pytest.raises(facts.HeldByAnother, match="ravi"):
         lifecycle.decide(web, escalation=escalation, kind="answer", text="No.", user=people["priya"])
 
@@ -73,7 +73,7 @@ def test_every_change_of_hands_is_an_act(agent: Any, web: Any, people: Any) -> N
     priya, ravi = people["priya"], people["ravi"]
     lifecycle.claim(web, escalation=escalation, user=priya)
     lifecycle.claim(web, escalation=escalation, user=priya)  # renewed: no news
-    lifecycle.claim(web, escalation=escalation, user=ravi, take_over=True)
+    lifecycle.claim(web, escalation=escalation, user=ravi, from_another=True)
     lifecycle.reassign(web, escalation=escalation, user=ravi, to=priya)
     lifecycle.release(web, escalation=escalation, user=ravi)  # not theirs any more: nothing happens
     lifecycle.release(web, escalation=escalation, user=priya)

@@ -241,7 +241,7 @@ def test_several_are_answered_retried_or_closed(agent: Any, web: Any, client: Cl
         {"act": "nonsense", "item": "1"},
         {"act": "expire", "item": "1"},
         {"act": "snooze", "item": "1"},
-        {"act": "assign", "item": "1"},
+        {"act": "reassign", "item": "1"},
         {},
     ],
 )
@@ -269,12 +269,12 @@ def test_a_line_is_claimed_taken_over_and_released(agent: Any, web: Any, client:
     assert one(client, "claim", escalation).status_code == 200
     assert row(web, escalation, "claimed_by") == reviewer.id
     assert f'value="release:{escalation}"' in client.get("/escalations/").content.decode()
-    lifecycle.claim(web, escalation=escalation, user=ravi, take_over=True)
+    lifecycle.claim(web, escalation=escalation, user=ravi, from_another=True)
     lost = one(client, "claim", escalation)
     assert lost.status_code == 409
     assert sentence(lost.content.decode(), escalation) == "ravi holds this escalation."
     assert sentence(one(client, "release", escalation).content.decode(), escalation) == "You did not hold it any more."
-    assert one(client, "take", escalation).status_code == 200
+    assert one(client, "claim_from", escalation).status_code == 200
     assert row(web, escalation, "claimed_by") == reviewer.id
     one(client, "release", escalation)
     assert row(web, escalation, "claimed_by") is None
@@ -290,9 +290,9 @@ def test_several_are_claimed_snoozed_and_assigned(agent: Any, web: Any, client: 
     both = ask(agent, kind="approval"), ask(agent)  # of whatever kind
     act(client, "claim", tray(client, *both))
     assert {row(web, number, "claimed_by") for number in both} == {reviewer.id}
-    act(client, "assign", tray(client, *both), to=ravi)
+    act(client, "reassign", tray(client, *both), to=ravi)
     assert {row(web, number, "claimed_by") for number in both} == {ravi}
-    refused = act(client, "assign", tray(client, *both), to=person("nina", "support").id)
+    refused = act(client, "reassign", tray(client, *both), to=person("nina", "support").id)
     assert sentence(refused.content.decode(), both[0]) == "Choose an active reviewer."
     lifecycle.release(web, escalation=both[0], user=ravi)
     told = act(client, "snooze", tray(client, *both), until="60").content.decode()

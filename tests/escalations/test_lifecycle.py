@@ -192,7 +192,7 @@ def test_the_thread_gets_the_decision(agent: Any, web: Any, people: Any) -> None
     assert found == {interrupts[0]: decision.as_resume_value()}
     assert found[interrupts[0]] == {
         "decision": decision.id, "kind": "answer", "text": "The blue one.",
-        "decided_by": people["priya"], "name": "priya", "waived": [], "revision": None,
+        "decided_by": people["priya"], "name": "priya", "revision": None,
     }  # fmt: skip
 
 

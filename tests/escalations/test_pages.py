@@ -305,7 +305,7 @@ def test_a_held_escalation_is_the_holders_until_taken_over(scene: Begin, browse:
     assert "ravi holds it" in read(other, escalation)
     assert decide(other, escalation, kind="answer", text="The blue one.").status_code == 409
     assert other.post(f"/escalations/{escalation}/claim/").status_code == 409
-    assert other.post(f"/escalations/{escalation}/claim/", {"take_over": "1"}).status_code == 302
+    assert other.post(f"/escalations/{escalation}/claim/", {"from_another": "1"}).status_code == 302
     assert "You hold it" in read(other, escalation)
     assert decide(holder, escalation, kind="answer", text="The red one.").status_code == 409
     assert other.post(f"/escalations/{escalation}/release/").status_code == 302
