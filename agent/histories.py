@@ -98,7 +98,7 @@ def said(escalation: Escalation, *, names: Names, signers: Signers) -> str:
     deed = deed.format(who(escalation, names=names, signers=signers))
     if decision.kind == "expire" and escalation.kind == "approval":
         return f"{deed}. Nothing ran."
-    return f"{deed}: “{decision.text}”" if decision.text and decision.kind not in BY_ITSELF else f"{deed}."
+    return f"{deed}: “{decision.text}”" if decision.text and decision.kind != "expire" else f"{deed}."
 
 
 def who(escalation: Escalation, *, names: Names, signers: Signers) -> str:
