@@ -5,7 +5,7 @@ and later statements wait for an answer only where a tool reads one. What a pers
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection, Cursor, Pipeline
 
-from agent import answers, blame, effects, explanations, preamble, windows
+from agent import answers, blame, earlier, effects, explanations, preamble, trace, windows
 from agent.answers import Answer
 from agent.effects import Effects
 from agent.failures import Kind, Phase
 from agent.plans import Applied, Drifted, Known, Plan, Rehearsed
-from agent.trace import CursorFactory, Trace
+from agent.trace import Trace
 from agent.validation import ValidCall
-from ledger import aborts, attempts, executions, faults
+from ledger import attempts, executions, faults
 from ledger.attempts import Attempt
 from outbox.messages import Cause
 
@@ -71,11 +71,11 @@ class _Transaction:
     effects: Effects | None = None
     queued: Cursor[Any] = field(init=False)
     pipeline: Pipeline = field(init=False)
-    lookups: tuple[Cursor[Any], Cursor[Any]] = field(init=False)
+    lookups: earlier.Asked = field(init=False)
 
     def run(self, end: Callable[["_Transaction"], End]) -> End | Known:
         """Run the calls and end as `end` does; whatever is raised, the connection is idle afterwards."""
-        with self._traced():
+        with trace.of(self.conn, self.trace):
             try:
                 with self.conn.pipeline() as self.pipeline:
                     return self._guarded(end)
@@ -87,17 +87,6 @@ class _Transaction:
             except Exception as error:
                 calls = self.plan.calls
                 raise blame.failure(self.conn, self.attempt, trace=self.trace, calls=calls, error=error) from error
-
-    @contextlib.contextmanager
-    def _traced(self) -> Iterator[None]:
-        usual = self.conn.cursor_factory
-        self.conn.cursor_factory = CursorFactory(self.trace)  # type: ignore[assignment]  # called like a class
-        self.conn.add_notice_handler(self.trace.heard)
-        try:
-            yield
-        finally:
-            self.conn.remove_notice_handler(self.trace.heard)
-            self.conn.cursor_factory = usual
 
     def _guarded(self, end: Callable[["_Transaction"], End]) -> End:
         try:
@@ -158,7 +147,7 @@ class _Transaction:
             attempts.begin(self.conn, self.attempt)
         self._reach("batch.begin")
         preamble.begin(self.conn, self.attempt, isolation=self.plan.isolation, lock_timeout=lock_timeout)
-        self.lookups = executions.look_up(self.conn, self.attempt), aborts.look_up(self.conn, self.attempt)
+        self.lookups = earlier.ask(self.conn, self.attempt)
 
     def _look_at_effects(self) -> None:
         """Read what was done where somebody has to see it; whoever approved something else, or saw nothing, is asked again."""
@@ -251,11 +240,11 @@ class _Transaction:
 
     def _stop_if_known(self) -> None:
         try:
-            stored, told = _read(executions.read, self.lookups[0]), _read(aborts.read, self.lookups[1])
+            known = earlier.read(self.lookups)
         except psycopg.Error:
             return  # the beginning itself failed (a lost lease, a timeout); the trace has kept that error
-        if stored or (told is not None and not self.rehearsal):
-            raise _AnsweredBefore(Known(stored=stored, told=stored[0].told if stored else told))
+        if known and (known.stored or not self.rehearsal):
+            raise _AnsweredBefore(known)
 
     def _reach(self, point: str) -> None:
         """Come by a fault point of a batch that is to last, with everything that was sent at the server."""
@@ -266,10 +255,3 @@ class _Transaction:
 
         if not self.rehearsal:
             faults.reach(point, thread=self.attempt.thread, first=arrive)
-
-
-def _read(read: Callable[[Cursor[Any]], Any], cursor: Cursor[Any]) -> Any:
-    """Read an answer. A later statement's error may come with it the first time; then it is there all the same."""
-    with contextlib.suppress(psycopg.Error):
-        return read(cursor)
-    return read(cursor)

@@ -10,13 +10,13 @@ import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from agent import preamble
+from agent import earlier, preamble
 from agent.answers import Answer
 from agent.blame import Failed
 from agent.failures import Kind
 from agent.gate import Verdict
 from agent.plans import Known
-from ledger import aborts, attempts, executions
+from ledger import aborts, attempts
 from ledger.attempts import Attempt, Failure
 
 log = structlog.get_logger()
@@ -120,9 +120,7 @@ class Record:
     def _begin(self, conn: Connection[Any]) -> Known | None:
         """Begin fenced and under the thread's lock, and return what the batch was answered before, if it was."""
         preamble.prepare(conn, self.attempt)
-        stored = executions.read(executions.look_up(conn, self.attempt))
-        told = stored[0].told if stored else aborts.read(aborts.look_up(conn, self.attempt))
-        return Known(stored=stored, told=told) if stored or told is not None else None
+        return earlier.read(earlier.ask(conn, self.attempt))
 
     def _close(self, conn: Connection[Any], *, outcome: str, failed: Failed | None, **details: Any) -> None:
         attempts.close(

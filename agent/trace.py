@@ -1,7 +1,9 @@
 """Which statement failed. In pipeline mode an error surfaces later than its statement, in another call's code."""
 
+import contextlib
 import json
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,3 +123,16 @@ class TracedCursor(Cursor[Any]):
         except psycopg.Error as error:
             self.trace.refused(statement, error)
             raise
+
+
+@contextlib.contextmanager
+def of(conn: Connection[Any], trace: Trace) -> Iterator[None]:
+    """Trace what this connection sends and hears meanwhile."""
+    usual = conn.cursor_factory
+    conn.cursor_factory = CursorFactory(trace)  # type: ignore[assignment]  # called like a class
+    conn.add_notice_handler(trace.heard)
+    try:
+        yield
+    finally:
+        conn.remove_notice_handler(trace.heard)
+        conn.cursor_factory = usual
