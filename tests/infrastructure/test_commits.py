@@ -32,7 +32,7 @@ from tests.waiting import until
 Connection = psycopg.Connection[Any]
 Through = Callable[[str], tuple[Proxy, "ConnectionPool[Connection]"]]
 sandbox, provider = outbox_fixtures.sandbox, outbox_fixtures.provider
-EXECUTED = "public.ledger_execution"
+EXECUTED = "INSERT INTO public.ledger_execution"  # the gate reads them, too
 PUT, WRITES = "INSERT INTO checkpoints", "INSERT INTO checkpoint_writes"
 PERIOD = "2025-11-01"
 FREED = 20  # seconds: the database ends a transaction that is idle for 5
