@@ -94,7 +94,7 @@ class Withdrawal(Strict):
 
 
 class StepIn(Strict):
-    """From whom the conversation is taken over; without it, from the agent."""
+    """Whom one steps in for; without it, for the agent."""
 
     instead_of = serializers.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 
@@ -202,7 +202,7 @@ def withdraw(request: Request, pk: int) -> Response:
 
 @endpoint(["POST"])
 def step_in(request: Request, pk: int) -> Response:
-    """Answer instead of the agent, or take over from whoever does; 409 with the name when somebody was first."""
+    """Answer instead of the agent, or of whoever does; 409 with the name when somebody was first."""
     check_user_can_step_in(request.user)
     row = get_object_or_404(Conversation, pk=pk)
     body = StepIn(data=request.data)

@@ -85,7 +85,7 @@ class WithdrawForm(forms.Form):
 
 
 class StepForm(forms.Form):
-    """From whom the conversation is taken over; empty: from the agent."""
+    """Whom one steps in for; empty: for the agent."""
 
     instead_of = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
 

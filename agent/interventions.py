@@ -37,7 +37,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 @needs(check_user_can_step_in)
 def step_in(request: HttpRequest, pk: int) -> HttpResponse:
-    """Answer instead of the agent, or take over from whoever does."""
+    """Answer instead of the agent, or of whoever does."""
     row, form = get_object_or_404(Conversation, pk=pk), StepForm(request.POST)
     if not form.is_valid():
         return views.refused(request, row, conflict="That person does not exist.", status=422)

@@ -63,9 +63,9 @@ def step_in(conn: Connection[Any], *, thread: UUID, user: int, name: str, instea
         if person and person.user == user:
             return
         if (person.user if person else None) != instead_of:
-            raise Elsewhere(f"{_who(person)} Look at the conversation before you take over.")
+            raise Elsewhere(f"{_who(person)} Look at the conversation before you step in.")
         conn.execute(STEP_IN, {"thread": thread, "user": user})
-        deed = f"{name} took over from {person.name}" if person else f"{name} stepped in"
+        deed = f"{name} stepped in" + (f" for {person.name}" if person else "")
         _note(conn, thread=thread, kind="stepped_in", text=f"{deed}. The agent is silent until they hand back.", user=user)
     log.info("agent.thread.stepped_in", thread=str(thread), user=user, instead_of=instead_of)
 
@@ -98,7 +98,7 @@ def hand_back(conn: Connection[Any], *, thread: UUID, user: int, name: str, anyb
         if person is None:
             raise Elsewhere("The conversation was handed back already. Nothing was changed.")
         if person.user != user and not anybodys:
-            raise Elsewhere(f"{_who(person)} Only they hand back; take over first.")
+            raise Elsewhere(f"{_who(person)} Only they hand back; step in first.")
         conn.execute(HAND_BACK, (thread,))
         deed = f"{name} handed back" + ("" if person.user == user else f" for {person.name}")
         _note(conn, thread=thread, kind="handed_back", text=f"{deed}. The agent goes on.", user=user)

@@ -154,7 +154,7 @@ def test_it_steps_in_answers_and_hands_back(scene: Scene, support: Client, as_ro
     assert "Answer about " in mine
     assert "Hand back</button>" in mine
     assert "the agent reads it after the hand-back" in theirs
-    assert f"Take over from {scene.staff}" in theirs
+    assert f"Step in for {scene.staff}" in theirs
     assert "Hand back</button>" not in theirs
     message = {"message": uuid.uuid4(), "text": "I called <b>them</b>.\nAll is well."}
     for _ in range(3):
@@ -192,7 +192,7 @@ def test_it_names_who_was_first_and_keeps_what_was_typed(
     late = as_role("reviewer").post(page(scene, "step-in/"), headers=headers)
     assert late.status_code == 409
     assert f"{scene.staff} stepped in at " in text_of(late)
-    assert "Look at the conversation before you take over." in text_of(late)
+    assert "Look at the conversation before you step in." in text_of(late)
     other = as_role("support")
     assert other.post(page(scene, "step-in/"), {"instead_of": scene.staff.pk}, headers=headers).status_code in (200, 302)
     response = support.post(page(scene, "say/"), {"text": "What I typed"}, headers=headers)

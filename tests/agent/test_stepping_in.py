@@ -93,7 +93,7 @@ def test_it_lets_another_take_over_who_knows_from_whom(talk: Talk) -> None:
         step_in(talk, 9, instead_of=7)  # their page was drawn before
     with pytest.raises(Elsewhere, match="Your message was not posted"):
         say(talk, "Hello")
-    assert told(talk).startswith("Reviewer 8 took over from Support 7")
+    assert told(talk).startswith("Reviewer 8 stepped in for Support 7")
 
 
 def test_it_keeps_each_message_once(talk: Talk) -> None:
