@@ -228,12 +228,10 @@ BACKSTOP_NOTIFY_WEBHOOK = env.text("BACKSTOP_NOTIFY_WEBHOOK", "") if LOGIN == "o
 BACKSTOP_MAIL_DOMAIN = env.text("BACKSTOP_MAIL_DOMAIN", "backstop.invalid")
 DEFAULT_FROM_EMAIL = env.text("BACKSTOP_EMAIL_FROM", f"Backstop <desk@{BACKSTOP_MAIL_DOMAIN}>")
 EMAIL_HOST, EMAIL_PORT = env.text("EMAIL_HOST", ""), env.number("EMAIL_PORT", 587)
-EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
+EMAIL_USE_TLS, EMAIL_TIMEOUT, EMAIL_HOST_USER = env.flag("EMAIL_USE_TLS", True), 20, env.text("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env.text("EMAIL_HOST_PASSWORD", "") if LOGIN == "outbox" else ""
-EMAIL_USE_TLS, EMAIL_TIMEOUT = env.flag("EMAIL_USE_TLS", True), 20
-# Without a mail server, e-mail is written into files that a person can open.
 EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'filebased'}.EmailBackend"
-EMAIL_FILE_PATH = DATA_DIR / "mail"
+EMAIL_FILE_PATH = DATA_DIR / "mail"  # without a mail server, e-mail is written into files that a person can open
 
 # -- API ---------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

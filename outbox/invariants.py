@@ -107,7 +107,10 @@ INVARIANTS = (
     Invariant(
         name="outbox.success_is_known",
         guarantee=5,
-        says="A message that succeeded was sent, says how we know and, unless a notice, what the provider calls it; a finished one says when.",
+        says=(
+            "A message that succeeded was sent, says how we know and, unless a notice, what the provider calls it;"
+            " a finished one says when."
+        ),
         query=KNOWN,
     ),
     Invariant(
