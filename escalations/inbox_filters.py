@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from django import forms
@@ -13,7 +12,7 @@ from django.http import QueryDict
 
 from escalations import questions
 from escalations.models import Escalation, Revision, Signature
-from ledger import keysets, people, sentences
+from ledger import keysets, people, wiring
 from ledger.filters import numbered
 
 URGENT = keysets.Order(keys=("due_at", "id"), descending=False)
@@ -34,24 +33,6 @@ WAITING_VIEWS = ("open", "mine", "unclaimed", "second")  # what waits for a pers
 AGES = {"15": "15 min", "60": "1 hour", "240": "4 hours", "1440": "1 day", "10080": "7 days"}
 FIELDS = ("kind", "customer", "amount_from", "amount_to", "currency", "age", "q")
 LARGEST = 10**12  # minor units
-EXAMPLE = "write it like 480.00"
-
-
-class Amount(forms.CharField):
-    """An amount in a currency's usual units, such as 480.00; how many decimals it may have, the currency says."""
-
-    def to_python(self, value: Any) -> Any:
-        """Return a Decimal, or None for nothing."""
-        text = super().to_python(value)
-        if not text:
-            return None
-        try:
-            number = Decimal(text[:100].replace(",", ""))
-        except InvalidOperation:
-            number = Decimal("NaN")
-        if not number.is_finite() or number < 0 or number > LARGEST:
-            raise forms.ValidationError(f"“{text[:30]}” is no amount: {EXAMPLE}.")
-        return number
 
 
 class InboxFilters(forms.Form):
@@ -66,8 +47,8 @@ class InboxFilters(forms.Form):
         error_messages={"invalid_choice": "There is no kind “%(value)s”."},
     )
     customer = forms.CharField(required=False, max_length=100)
-    amount_from = Amount(required=False)
-    amount_to = Amount(required=False)
+    amount_from = forms.CharField(required=False, max_length=30)
+    amount_to = forms.CharField(required=False, max_length=30)
     currency = forms.CharField(required=False, max_length=3)
     age = forms.ChoiceField(
         required=False,
@@ -86,26 +67,27 @@ class InboxFilters(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Return the fields with the amounts in minor units; what makes no sense together is said at one of them."""
         given: dict[str, Any] = super().clean() or {}
-        low, high, currency = given.get("amount_from"), given.get("amount_to"), given.get("currency", "")
-        if (low is not None or high is not None) and not currency and "currency" not in self.errors:
+        written = {name: given.pop(name, "") for name in ("amount_from", "amount_to")}
+        currency = given.get("currency", "")
+        if any(written.values()) and not currency and "currency" not in self.errors:
             self.add_error("currency", "Name the currency of the amount, such as EUR.")
+        low, high = (self._minor(name, text, currency) for name, text in written.items())
         if low is not None and high is not None and low > high:
             self.add_error("amount_to", "The second amount is smaller than the first.")
-        if currency:
-            for name, number in (("amount_from", low), ("amount_to", high)):
-                given[name] = self._minor(name, number, currency)
-        return given
+        return given | {"amount_from": low, "amount_to": high}
 
-    def _minor(self, name: str, number: Decimal | None, currency: str) -> int | None:
-        if number is None:
+    def _minor(self, name: str, text: str, currency: str) -> int | None:
+        if not text or not currency:
             return None
-        minor = number.scaleb(decimals(currency))
-        if minor != minor.to_integral_value():
-            self.add_error(
-                name, f"{currency} has {decimals(currency)} decimals: {EXAMPLE if decimals(currency) else 'write it like 480'}."
-            )
+        try:
+            minor = int(wiring.plugged("BACKSTOP_MONEY_PARSE")(text, currency))
+        except ValueError as error:
+            self.add_error(name, str(error))
             return None
-        return int(minor)
+        if not 0 <= minor <= LARGEST:
+            self.add_error(name, f"“{text}” is out of range for an amount.")
+            return None
+        return minor
 
     @property
     def shown(self) -> str:
@@ -182,11 +164,6 @@ def amounts(given: Mapping[str, Any]) -> Q:
     if given["amount_to"] is not None:
         wanted &= Q(amount_minor__lte=given["amount_to"])
     return wanted
-
-
-def decimals(currency: str) -> int:
-    """Return how many decimals a currency has, as its amounts are written."""
-    return len(sentences.money(0, currency).partition(".")[2])
 
 
 def with_words(rows: Any, text: str) -> Any:
