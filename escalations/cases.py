@@ -152,7 +152,8 @@ class Case:
         reader = eyes.Reader(
             id=self.user.id,
             reviews=self.may_decide,
-            asked=self.may_decide and not permissions.user_can_approve(self.user, self.escalation),
+            asked=self.may_decide and permissions.user_has_asked(self.user, self.escalation),
+            answered=self.may_decide and permissions.user_has_answered(self.user, self.escalation),
         )
         by, lowers = self.proposal.editor
         return eyes.of(

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
+from django.db.models import Exists, OuterRef
 
 from escalations.models import Decision
 from ledger import people
@@ -44,6 +45,16 @@ def written_in(threads: Sequence[UUID | None], *, user: int) -> set[UUID]:
     wanted = [thread for thread in threads if thread]
     taken = _rows("StaffMessage").filter(thread__in=wanted, author=user, state="taken")
     return set(taken.values_list("thread", flat=True)) if wanted else set()
+
+
+def led_by(threads: Sequence[UUID | None], *, user: int) -> set[UUID]:
+    """Return those of the threads in which the agent acts on this person's answer (`rows.has_answered` says it to verbs)."""
+    wanted = [thread for thread in threads if thread]
+    taken = _rows("StaffMessage").filter(thread=OuterRef("escalation__thread"), state="taken")
+    since = taken.filter(taken_at__gt=OuterRef("decided_at"))
+    answers = Decision.objects.filter(escalation__thread__in=wanted, kind=Decision.Kind.ANSWER, decided_by=user)
+    found = answers.filter(~Exists(since)).values_list("escalation__thread", flat=True)
+    return {thread for thread in found if thread} if wanted else set()
 
 
 def next_asked_at(thread: UUID, *, after: datetime) -> datetime | None:

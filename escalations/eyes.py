@@ -44,6 +44,7 @@ class Reader:
     id: int
     reviews: bool
     asked: bool  # wrote what the agent works on
+    answered: bool = False  # told the agent what it proposes now
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,9 @@ def _own(
         return False, Line(state="", icon="eye", strong="You may look on.", rest="A reviewer decides.")
     if reader.asked:
         return False, Line(state="held", icon="users-round", strong="You asked for this.", rest="Another reviewer approves it.")
+    if reader.answered:
+        strong = "The agent proposes this on your answer."
+        return False, Line(state="held", icon="users-round", strong=strong, rest="Another reviewer approves it.")
     if any(row.reviewer == reader.id for row in signatures):
         return False, Line(state="applied", icon="check", strong="You have signed it.", rest="Another reviewer has to sign too.")
     if edit.by == reader.id:

@@ -133,6 +133,13 @@ class OwnRequest(Fact):
         super().__init__("Nobody approves their own request. Another reviewer has to.")
 
 
+class OwnAnswer(Fact):
+    """Nobody approves what the agent made of their own answer."""
+
+    def __init__(self) -> None:
+        super().__init__("The agent proposes this on your answer. Another reviewer has to approve it.")
+
+
 class TextMissing(Fact):
     """This decision needs words."""
 

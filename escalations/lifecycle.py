@@ -146,7 +146,8 @@ def sign(conn: Connection[Any], *, escalation: int, user: int, revision: int, pr
     """Sign the newest revision (by number) as its newest preview (by id) shows it; the last signature needed decides.
 
     The caller rings `agent.drive` when there is a decision. Raises `NotFound`, `AlreadyDecided` (with the winner's name),
-    `HeldByAnother`, `NotAllowed`, `Outdated`, `NotReady`, `OwnRequest`, `OwnEdit`, `SignedAlready`.
+    `HeldByAnother`, `NotAllowed`, `Outdated`, `NotReady`, `OwnRequest`, `OwnAnswer`, `OwnEdit`,
+    `SignedAlready`.
     """
     with conn.transaction():
         row = rows.locked(conn, escalation=escalation, verb="sign")

@@ -208,6 +208,7 @@ class Signature(models.Model):
     reviewer = models.BigIntegerField()
     requested_by = models.BigIntegerField(null=True)
     asked = models.BooleanField()  # the agent has read a message of the reviewer's in this conversation
+    answered = models.BooleanField()  # the agent proposes it on the reviewer's answer
     editor = models.BigIntegerField(null=True)  # the revision's author
     lowers = models.BooleanField(null=True)  # null: not the newest revision
     allowed = models.BooleanField(null=True)  # null: not the newest preview of it, or not a clean one
@@ -221,6 +222,7 @@ class Signature(models.Model):
                 condition=models.Q(requested_by__isnull=True) | ~models.Q(reviewer=models.F("requested_by")),
             ),
             models.CheckConstraint(name="escalations_signature_not_asked", condition=models.Q(asked=False)),
+            models.CheckConstraint(name="escalations_signature_not_answered", condition=models.Q(answered=False)),
             models.CheckConstraint(name="escalations_signature_newest_revision", condition=models.Q(lowers__isnull=False)),
             models.CheckConstraint(name="escalations_signature_newest_preview", condition=models.Q(allowed__isnull=False)),
             models.CheckConstraint(

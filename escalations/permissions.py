@@ -38,7 +38,15 @@ def check_user_can_withdraw(user: Any) -> None:
 
 
 def user_can_approve(user: Any, escalation: Escalation) -> bool:
-    """Return whether four eyes would see it: nobody approves what they asked for (`rows.has_asked` says it to the verb)."""
-    if not user_can_decide(user) or escalation.requested_by == user.id:
-        return False
-    return not conversations.written_in([escalation.thread], user=user.id)
+    """Return whether four eyes would see it: nobody approves what they asked for, or what the agent made of their answer."""
+    return user_can_decide(user) and not (user_has_asked(user, escalation) or user_has_answered(user, escalation))
+
+
+def user_has_asked(user: Any, escalation: Escalation) -> bool:
+    """Return whether the person asked for it (`rows.has_asked` says it to the verb)."""
+    return escalation.requested_by == user.id or bool(conversations.written_in([escalation.thread], user=user.id))
+
+
+def user_has_answered(user: Any, escalation: Escalation) -> bool:
+    """Return whether the agent proposes it on the person's answer (`rows.has_answered` says it to the verb)."""
+    return bool(conversations.led_by([escalation.thread], user=user.id))

@@ -103,6 +103,7 @@ class Standing:
     """How a person stands to an escalation: what forbids a decision to one and not to another."""
 
     asked: bool = False  # whoever asked for it, or wrote a message that the agent has read
+    answered: bool = False  # told the agent, in answer to its question, what it proposes now
     held_by_another: bool = False  # somebody else's claim is valid
     edited: bool = False  # is the author of the newest revision
     lowers: bool = False  # that revision only lowers
@@ -131,6 +132,8 @@ def _unsigned(standing: Standing) -> str | None:
     """Return the name of the fact that keeps a reviewer from signing, or None."""
     if standing.asked:
         return "OwnRequest"
+    if standing.answered:
+        return "OwnAnswer"
     return "OwnEdit" if standing.edited and not (standing.lowers and standing.allowed) else None
 
 

@@ -123,11 +123,12 @@ class Proposal:
     @cached_property
     def editor(self) -> tuple[int | None, bool]:
         """Return whose edit it is, and whether it only lowers. The agent's own calls, put back, are nobody's; what was approved
-        as edited and is asked again, since it did not run, is still its editor's."""
+        as edited and is asked again, since it did not run, is still its editor's, and lowering one's own raise is no lowering."""
         revision = self.revision
-        if revision and (revision.as_person or revision.calls != self.revisions[0].calls):
-            return revision.author, revision.lowers
         signed = Signature.objects.filter(revision=self.stopped.revision_id).order_by("-id").first() if self.stopped else None
+        if revision and (revision.as_person or revision.calls != self.revisions[0].calls):
+            raised = signed is not None and signed.editor == revision.author and not signed.lowers
+            return revision.author, revision.lowers and not raised
         return (signed.editor, bool(signed.lowers)) if signed else (None, False)
 
     @cached_property

@@ -16,6 +16,13 @@ SELECT = (
     " coalesce(state = 'claimed' AND claimed_until > now(), false) AS held"
     " FROM public.escalations_escalation WHERE id = %s"
 )
+ANSWERED = """
+SELECT EXISTS (
+    SELECT FROM public.escalations_decision d JOIN public.escalations_escalation a ON a.id = d.escalation_id
+    WHERE a.thread = %(thread)s AND d.kind = 'answer' AND d.decided_by = %(user)s AND NOT EXISTS (
+        SELECT FROM public.agent_staff_message m
+        WHERE m.thread = a.thread AND m.state = 'taken' AND m.taken_at > d.decided_at))
+"""
 
 
 def found(conn: Connection[Any], *, escalation: int, lock: bool = False) -> Row:
@@ -67,4 +74,13 @@ def has_asked(conn: Connection[Any], *, row: Row, user: int) -> bool:
         return True
     wrote = "SELECT EXISTS (SELECT FROM public.agent_staff_message WHERE thread = %s AND author = %s AND state = 'taken')"
     found = conn.execute(wrote, (row["thread"], user)).fetchone()
+    return bool(found and found[0])
+
+
+def has_answered(conn: Connection[Any], *, row: Row, user: int) -> bool:
+    """Return whether the agent proposes this on an answer of the person's: staff have not written to it since.
+
+    Whoever tells the agent what to do and approves it when it does would be alone.
+    """
+    found = conn.execute(ANSWERED, {"thread": row["thread"], "user": user}).fetchone()
     return bool(found and found[0])

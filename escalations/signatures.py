@@ -21,7 +21,10 @@ class Signed:
 
 
 def check(conn: Connection[Any], *, row: Row, user: int, revision: int, preview: int) -> tuple[Revision, Shown]:
-    """Return what is to be signed, or raise the fact that forbids it: `NotAllowed`, `Outdated`, `NotReady`, `OwnRequest`."""
+    """Return what is to be signed, or raise the fact that forbids it.
+
+    That is `NotAllowed`, `Outdated`, `NotReady`, `OwnRequest` or `OwnAnswer`.
+    """
     newest = revisions.newest(conn, escalation=row["id"])
     if newest is None or not allowed(row, newest):
         raise facts.NotAllowed(decision="approve")
@@ -32,6 +35,8 @@ def check(conn: Connection[Any], *, row: Row, user: int, revision: int, preview:
         raise facts.NotReady(outcome=shown.outcome)
     if rows.has_asked(conn, row=row, user=user):
         raise facts.OwnRequest
+    if rows.has_answered(conn, row=row, user=user):
+        raise facts.OwnAnswer
     return newest, shown
 
 
@@ -62,6 +67,7 @@ FACTS: dict[str, type[facts.Fact]] = {
     "escalations_signature_once": facts.SignedAlready,
     "escalations_signature_four_eyes": facts.OwnRequest,
     "escalations_signature_not_asked": facts.OwnRequest,
+    "escalations_signature_not_answered": facts.OwnAnswer,
     "escalations_signature_own_edit": facts.OwnEdit,
     "escalations_signature_newest_revision": facts.Outdated,
     "escalations_signature_newest_preview": facts.Outdated,

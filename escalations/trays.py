@@ -53,7 +53,7 @@ class Tray:
 
 
 def tray(ids: Sequence[int], *, user: int, now: datetime) -> Tray | None:
-    """Return the tray of the undecided ones among the selected; None when nothing is selected. Five queries at most."""
+    """Return the tray of the undecided ones among the selected; None when nothing is selected. Six queries at most."""
     wanted = list(dict.fromkeys(ids))[:MOST]
     if not wanted:
         return None
@@ -88,8 +88,9 @@ def _allowed(row: Escalation, standing: Standing | None) -> tuple[str, ...]:
 
 
 def asked_by(rows: Sequence[Escalation], *, user: int) -> set[int]:
-    """Return the ids of those escalations that the person asked for: they wrote what the agent works on."""
-    wrote = conversations.written_in([row.thread for row in rows], user=user)
+    """Return the ids of those escalations that came of the person's own words: a message, or an answer to the agent."""
+    threads = [row.thread for row in rows]
+    wrote = conversations.written_in(threads, user=user) | conversations.led_by(threads, user=user)
     return {row.id for row in rows if row.requested_by == user or row.thread in wrote}
 
 

@@ -2,8 +2,9 @@
 
 from ledger.invariants import Invariant
 
-# Everybody whose message the agent had taken by then has asked. What a signature carries is what the other rows say; an edit
-# that was approved, did not run and is asked again stays its editor's; the agent's own calls, put back, are nobody's edit.
+# Everybody whose message the agent had taken by then has asked, and whoever answered the agent since. What a signature carries
+# is what the other rows say, or stricter; an edit that was approved, did not run and is asked again stays its editor's; the
+# agent's own calls, put back, are nobody's edit.
 FOUR_EYES = """
 SELECT s.id AS signature_id, s.escalation_id, s.reviewer, e.requested_by, r.author AS editor, s.lowers, s.allowed
 FROM public.escalations_signature s
@@ -11,12 +12,17 @@ JOIN public.escalations_escalation e ON e.id = s.escalation_id
 JOIN public.escalations_revision r ON r.id = s.revision_id
 JOIN public.escalations_revision own ON own.escalation_id = e.id AND own.number = 0
 JOIN public.escalations_preview p ON p.id = s.preview_id
-WHERE s.reviewer = e.requested_by OR s.asked OR s.requested_by IS DISTINCT FROM e.requested_by
+WHERE s.reviewer = e.requested_by OR s.asked OR s.answered OR s.requested_by IS DISTINCT FROM e.requested_by
     OR (s.reviewer = s.editor AND NOT (s.lowers AND s.allowed)) OR s.allowed IS DISTINCT FROM p.allowed
     OR (r.author IS NOT NULL AND (r.as_person OR r.calls <> own.calls)
-        AND (s.editor IS DISTINCT FROM r.author OR s.lowers IS DISTINCT FROM r.lowers))
+        AND (s.editor IS DISTINCT FROM r.author OR s.lowers AND NOT r.lowers))
     OR EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = e.thread AND m.author = s.reviewer
                AND m.state = 'taken' AND m.taken_at < s.signed_at)
+    OR EXISTS (SELECT FROM public.escalations_decision d
+               JOIN public.escalations_escalation a ON a.id = d.escalation_id AND a.thread = e.thread
+               WHERE d.kind = 'answer' AND d.decided_by = s.reviewer AND d.decided_at < e.opened_at
+                 AND NOT EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = e.thread AND m.state = 'taken'
+                                 AND m.taken_at > d.decided_at AND m.taken_at < s.signed_at))
 """
 # Those count together who saw the same effects, held for the same reasons.
 SIGNED = """

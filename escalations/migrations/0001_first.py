@@ -237,6 +237,7 @@ class Migration(migrations.Migration):
                 ("reviewer", models.BigIntegerField()),
                 ("requested_by", models.BigIntegerField(null=True)),
                 ("asked", models.BooleanField()),
+                ("answered", models.BooleanField()),
                 ("editor", models.BigIntegerField(null=True)),
                 ("lowers", models.BooleanField(null=True)),
                 ("allowed", models.BooleanField(null=True)),
@@ -518,6 +519,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="signature",
             constraint=models.CheckConstraint(condition=models.Q(("asked", False)), name="escalations_signature_not_asked"),
+        ),
+        migrations.AddConstraint(
+            model_name="signature",
+            constraint=models.CheckConstraint(condition=models.Q(("answered", False)), name="escalations_signature_not_answered"),
         ),
         migrations.AddConstraint(
             model_name="signature",

@@ -30,13 +30,19 @@ REVOKE ALL ON FUNCTION public.escalations_carry_revision() FROM PUBLIC;
 CARRY = """
 CREATE FUNCTION public.escalations_carry_signature() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE question record;
+DECLARE question record; earlier record;
 BEGIN
     SELECT requested_by, thread, follows_id INTO question
         FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE;
     NEW.requested_by := question.requested_by;
     NEW.asked := EXISTS (SELECT FROM public.agent_staff_message m
                          WHERE m.thread = question.thread AND m.author = NEW.reviewer AND m.state = 'taken');
+    -- What the agent proposes on a reviewer's answer, before staff have written again, is that reviewer's.
+    NEW.answered := EXISTS (SELECT FROM public.escalations_decision d
+                            JOIN public.escalations_escalation a ON a.id = d.escalation_id
+                            WHERE a.thread = question.thread AND d.kind = 'answer' AND d.decided_by = NEW.reviewer
+                              AND NOT EXISTS (SELECT FROM public.agent_staff_message m WHERE m.thread = a.thread
+                                              AND m.state = 'taken' AND m.taken_at > d.decided_at));
     SELECT r.author, r.lowers INTO NEW.editor, NEW.lowers FROM public.escalations_revision r
         WHERE r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id AND NOT EXISTS (
             SELECT FROM public.escalations_revision newer
@@ -47,12 +53,18 @@ BEGIN
                WHERE r.id = NEW.revision_id AND NOT r.as_person) THEN
         NEW.editor := NULL;
     END IF;
-    -- What was approved as edited and is proposed again, since it did not run, is still its editor's.
-    IF NEW.editor IS NULL AND NEW.lowers IS NOT NULL AND question.follows_id IS NOT NULL THEN
-        SELECT s.editor, coalesce(s.lowers, false) INTO NEW.editor, NEW.lowers FROM public.escalations_decision d
+    -- What was approved as edited and is proposed again, since it did not run, is still its editor's: lowering what one has
+    -- raised oneself is not lowering what the agent proposed.
+    IF NEW.lowers IS NOT NULL AND question.follows_id IS NOT NULL THEN
+        SELECT s.editor, s.lowers INTO earlier FROM public.escalations_decision d
             JOIN public.escalations_signature s ON s.revision_id = d.revision_id
             WHERE d.escalation_id = question.follows_id ORDER BY s.id DESC LIMIT 1;
-        NEW.lowers := coalesce(NEW.lowers, false);
+        IF NEW.editor IS NULL THEN
+            NEW.editor := earlier.editor;
+            NEW.lowers := coalesce(earlier.lowers, false);
+        ELSIF NEW.editor = earlier.editor THEN
+            NEW.lowers := NEW.lowers AND earlier.lowers;
+        END IF;
     END IF;
     NEW.allowed := (SELECT p.allowed FROM public.escalations_preview p
                     WHERE p.id = NEW.preview_id AND p.revision_id = NEW.revision_id AND p.outcome = 'clean' AND NOT EXISTS (

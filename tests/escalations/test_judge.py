@@ -37,6 +37,13 @@ class Case:
         self.id = ask(agent, kind="approval", requested_by=people["nina"])
         self.preview = self.show()
 
+    def ask_again(self, **more: Any) -> None:
+        """Go on with another question of the same conversation."""
+        (thread,) = self.web.execute("SELECT thread FROM public.escalations_escalation WHERE id = %s", (self.id,)).fetchone()
+        same = {"thread": thread, "interrupt_id": "next", "object": "next", "requested_by": self.people["nina"]}
+        self.id = ask(self.agent, kind="approval", **same, **more)
+        self.preview = self.show()
+
     def show(self, **more: Any) -> int:
         return show(self.agent, self.id, **more)[1]
 
@@ -83,6 +90,22 @@ def author_signs(case: Case) -> None:
         (case.people["tom"], case.id),
     )
     case.sign("tom")
+
+
+def answerer_signs(case: Case) -> None:
+    lifecycle.decide(case.web, escalation=case.id, kind="answer", text="Credit €600.", user=case.people["priya"])
+    case.ask_again()
+    case.sign("priya")
+
+
+def editor_signs_less_of_their_own_raise(case: Case) -> None:
+    case.edit("priya", whole(edited(70_000)))
+    raised, preview = case.revision(1), case.show()
+    case.sign("ravi", revision=raised, preview=preview)
+    case.decide("ravi", revision=raised, preview=preview)
+    case.ask_again(calls=whole(edited(70_000)), follows=case.id)  # it did not run
+    case.edit("priya", whole(edited(65_000)))
+    case.sign("priya", revision=case.revision(1), preview=case.show(held=False))
 
 
 def signs_twice(case: Case) -> None:
@@ -239,6 +262,8 @@ def edits_a_number_twice(case: Case) -> None:
 WAYS: list[tuple[Callable[[Case], None], str]] = [
     (requester_signs, "escalations_signature_four_eyes"),
     (author_signs, "escalations_signature_not_asked"),
+    (answerer_signs, "escalations_signature_not_answered"),
+    (editor_signs_less_of_their_own_raise, "escalations_signature_own_edit"),
     (signs_twice, "escalations_signature_once"),
     (editor_signs_a_raise, "escalations_signature_own_edit"),
     (editor_signs_another_reason, "escalations_signature_own_edit"),

@@ -30,8 +30,9 @@ def signatures(web: Web) -> int:
 def wrote(owner: Any, escalation: int, author: int, *, state: str = "taken") -> None:
     """Let somebody else write in the conversation that it comes from."""
     owner.execute(
-        "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state)"
-        " SELECT gen_random_uuid(), thread, 1, %s, 'Invoice it', %s FROM public.escalations_escalation WHERE id = %s",
+        "INSERT INTO public.agent_staff_message (id, thread, number, author, text, state, taken_at)"
+        " SELECT gen_random_uuid(), thread, 1, %s, 'Invoice it', %s, clock_timestamp()"
+        " FROM public.escalations_escalation WHERE id = %s",
         (author, state, escalation),
     )
 
@@ -116,6 +117,24 @@ def test_whoever_wrote_to_the_agent_does_not_approve_what_came_of_it(
             sign(web, escalation, people["priya"], shown)
     else:
         assert sign(web, escalation, people["priya"], shown).decision
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+def test_whoever_answered_the_agent_does_not_approve_what_it_made_of_it(
+    agent: Any, web: Web, owner: Any, people: Any, asked_again: bool
+) -> None:
+    first = ask(agent, kind="approval", requested_by=people["nina"])
+    lifecycle.decide(web, escalation=first, kind="answer", text="Credit €600.", user=people["priya"])
+    if asked_again:  # then it is a request of theirs, with the answer before their eyes
+        wrote(owner, first, people["nina"])
+    thread = row(web, first, "thread")
+    escalation = ask(agent, kind="approval", requested_by=people["nina"], thread=thread, interrupt_id="next", object="next")
+    shown = show(agent, escalation)
+    assert permissions.user_can_approve(person("priya"), Escalation.objects.get(pk=escalation)) == asked_again
+    if not asked_again:
+        with pytest.raises(facts.OwnAnswer):
+            sign(web, escalation, people["priya"], shown)
+    assert sign(web, escalation, people["priya" if asked_again else "ravi"], shown).decision
 
 
 @pytest.mark.parametrize(
