@@ -93,7 +93,7 @@ class Office:
     # -- what staff ask for ------------------------------------------------------------------------
 
     def ask(self, text: str, *, credit_minor: int = 500_000) -> Talk:
-        """Let support staff ask for something about a new customer with a card and so much credit, in euros."""
+        """Let support staff ask for something, or nothing yet, about a new customer with a card and so many cents of credit."""
         name = f"Paper Round {uuid4().hex[:6]} Ltd"
         email = f"{uuid4().hex}@round.test"
         who = DemoCustomer(name=name, email=email, currency="EUR", credit_minor=credit_minor)
@@ -103,7 +103,8 @@ class Office:
         number = int(self._post("/api/conversations/", {"subject": customer})["id"])
         ((thread,),) = self.rows("SELECT thread FROM public.agent_conversation WHERE id = %s", number)
         talk = Talk(number=number, thread=thread, customer=customer, name=name)
-        self.say(talk, text)
+        if text:
+            self.say(talk, text)
         return talk
 
     def say(self, talk: Talk, text: str) -> None:
@@ -165,6 +166,11 @@ class Office:
         """Return what people did with a question besides deciding: the act, and who did it."""
         query = "SELECT a.kind, u.username FROM public.escalations_act a LEFT JOIN public.auth_user u ON u.id = a.by"
         return self.rows(f"{query} WHERE a.escalation_id = %s AND a.kind <> 'notified' ORDER BY a.id", case)
+
+    def sent(self, talk: Talk) -> None:
+        """Wait until everything that a conversation sends is confirmed."""
+        states = "SELECT 1 FROM public.outbox_message WHERE thread = %s HAVING count(*) > 0 AND bool_and(state = 'succeeded')"
+        until(lambda: self.rows(states, talk.thread), seconds=SOON, what="the confirmation")
 
     def executed(self, talk: Talk) -> list[tuple[str, str | None]]:
         """Return what was executed in a conversation: the tool, and the person who did it instead of the agent."""
