@@ -90,7 +90,7 @@ INVARIANTS = (
     Invariant(
         name="escalations.four_eyes",
         guarantee=8,
-        says="Nobody signed what they, or a message of theirs in that conversation, had asked for; an editor signed only what"
+        says="Nobody signed what they, or words of theirs in that conversation, had asked for; an editor signed only what"
         " lowers amounts and what the limits allow.",
         query=FOUR_EYES,
     ),
