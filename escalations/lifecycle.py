@@ -43,6 +43,8 @@ def open(  # noqa: A001 - the word for it
     rings `agent.drive`. `follows` is the escalation whose approval did not run as it was shown. Raises `facts.StillOpen`
     when the object's open escalation belongs to another interrupt.
     """
+    if interrupt_id is not None and (known := _of_interrupt(conn, interrupt_id)):
+        return known
     hours = policies.EXPIRES.get(kind)
     with conn.transaction():
         row = conn.execute(
@@ -69,6 +71,12 @@ def open(  # noqa: A001 - the word for it
                 previews.ask(conn, revision=revision, user=None)
         tell(conn, escalation=escalation)
     return escalation
+
+
+def _of_interrupt(conn: Connection[Any], interrupt_id: str) -> int | None:
+    """Return its escalation: a thread that still waits asks again each time it is driven, which is to use up no number."""
+    row = conn.execute("SELECT id FROM public.escalations_escalation WHERE interrupt_id = %s", (interrupt_id,)).fetchone()
+    return row and int(row[0])
 
 
 def existing(conn: Connection[Any], *, interrupt_id: str | None, object: str) -> int:  # noqa: A002 - as above

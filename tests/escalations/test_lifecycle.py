@@ -102,6 +102,7 @@ def test_it_is_opened_once_for_an_interrupt(agent: Any, web: Any) -> None:
     assert lifecycle.open(agent, **same) == lifecycle.open(agent, **same)
     lifecycle.expire(agent, escalation=1, text="")
     assert lifecycle.open(agent, **same) == 1
+    assert ask(agent) == 2  # asking again has used up no number
 
 
 def test_it_is_opened_once_by_two_workers_at_a_time(connect: Callable[[str], Any], web: Any) -> None:
