@@ -1,13 +1,16 @@
 """An escalation as the question that it puts: its mark, a sentence, an amount. Pure; used by the inbox and its page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils.text import Truncator
 
-from escalations.models import Escalation
 from ledger import sentences
 from ledger.marks import Mark
+
+if TYPE_CHECKING:  # verbs ask here too, and a process that only has their functions has no models
+    from escalations.models import Escalation
+
 
 KINDS: Mapping[str, Mark] = {
     "approval": Mark(state="held", icon="hand", word="Held"),
@@ -57,7 +60,7 @@ HELD_BY = {  # the same in two words, for a list
 }
 
 
-def title(escalation: Escalation) -> str:
+def title(escalation: "Escalation") -> str:
     """Return what is asked in a sentence of a person's."""
     payload = escalation.payload
     if escalation.kind == "asked" and payload.get("question"):
@@ -77,7 +80,7 @@ def why(payload: Mapping[str, Any]) -> str:
     return reason.partition(LAST_ONE)[2] or reason
 
 
-def headline(escalation: Escalation) -> str:
+def headline(escalation: "Escalation") -> str:
     """Return the title of its page, which quotes the staff member under it."""
     if escalation.kind == "rollbacks":
         return "The agent tried and stopped. Nothing was changed."
@@ -97,7 +100,7 @@ def proposed(call: Mapping[str, Any]) -> str:
     return str(call.get("proposed") or sentences.proposed(tool=call.get("tool", ""), arguments=call.get("arguments")))
 
 
-def detail(escalation: Escalation) -> str:
+def detail(escalation: "Escalation") -> str:
     """Return why it waits, for the small line; empty when the title says it."""
     payload = escalation.payload
     held = next((verdict for verdict in payload.get("verdicts") or () if verdict.get("action") == "hold"), None)
@@ -128,7 +131,7 @@ def rule(verdict: Mapping[str, Any]) -> str:
     return RULES.get(name, name.replace("_", " ").capitalize())
 
 
-def amount(escalation: Escalation) -> str:
+def amount(escalation: "Escalation") -> str:
     """Return what is at stake in words; empty when no money is."""
     minor, currency = at_stake(escalation.payload)
     return "" if minor is None else sentences.money(minor, currency)

@@ -106,7 +106,7 @@ def is_blocked(owner: "psycopg.Connection[Any]", other: "psycopg.Connection[Any]
 
 
 def test_it_knows_its_topics() -> None:
-    assert [handler.topic for handler in handlers.every()] == ["payment.charge", "payment.refund"]
+    assert [handler.topic for handler in handlers.every()] == ["payment.charge", "payment.refund", "notify.email", "notify.chat"]
     with pytest.raises(handlers.UnknownTopic):
         handlers.find("payment.unknown")
 
@@ -122,7 +122,7 @@ def test_it_sends_amounts_as_the_provider_counts_them(minor: int, currency: str,
 
 
 def test_it_says_what_it_does_in_words() -> None:
-    charge, refund = handlers.every()
+    charge, refund, *_ = handlers.every()
 
     assert charge.sentence(CHARGE) == "Charge €480.00 to the card ending in 4242 for invoice 42"
     assert refund.sentence(CHARGE | {"card_last4": None}) == "Refund €480.00 to the card on file for invoice 42"
