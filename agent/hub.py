@@ -43,7 +43,7 @@ SELECT coalesce((SELECT seq FROM public.agent_feed WHERE thread = %(thread)s), 0
 class Listener:
     """One open page. What it has not fetched yet is folded together, so that a slow one costs nothing."""
 
-    seq: int  # of the newest event it was given
+    seq: int | None = None  # of the newest event it was given; None until it has caught up
     events: dict[str, int] = field(default_factory=dict)  # kind → newest seq
     draft: str | None = None
     ring: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,9 +60,13 @@ class Listener:
 class Watch:
     """A thread that somebody watches."""
 
-    seq: int
     draft: str = ""
     listeners: set[Listener] = field(default_factory=set)
+
+    @property
+    def seq(self) -> int | None:
+        """Return the newest event that everybody has who has caught up: one page may be ahead of another."""
+        return min((listener.seq for listener in self.listeners if listener.seq is not None), default=None)
 
 
 class Hub:
@@ -80,14 +84,14 @@ class Hub:
     @asynccontextmanager
     async def listen(self, thread: UUID, *, after: int | None) -> AsyncIterator[Listener]:
         """Give what happens in the thread after event `after` (None: from now on), and the draft as it is."""
-        watch = self.watches.setdefault(thread, Watch(seq=0))
-        listener = Listener(seq=after or 0)
+        watch = self.watches.setdefault(thread, Watch())
+        listener = Listener()
         watch.listeners.add(listener)
         self._start()
         try:
             await self.tried.wait()
             await self._subscribe(thread)
-            await self._catch_up(thread, watch, listener, after=after)
+            await self._catch_up(thread, listener, after=after)
             yield listener
         finally:
             await self._forget(thread, watch, listener)
@@ -101,12 +105,11 @@ class Hub:
 
     # -- watching --------------------------------------------------------------------------------
 
-    async def _catch_up(self, thread: UUID, watch: Watch, listener: Listener, *, after: int | None) -> None:
+    async def _catch_up(self, thread: UUID, listener: Listener, *, after: int | None) -> None:
         seq, draft = await asyncio.to_thread(_now, thread)
-        watch.seq = max(watch.seq, seq)
         if after is not None and seq > after:
             listener.events["feed"] = seq
-        listener.seq = max(listener.seq, seq)
+        listener.seq = seq
         if draft and listener.draft is None:  # what was heard meanwhile is newer than the row
             listener.draft = draft
         if listener.events or listener.draft:
@@ -136,14 +139,11 @@ class Hub:
         """Hand something to every listener of a thread that does not have it yet."""
         watch = self.watches.get(thread)
         for listener in watch.listeners if watch else ():
-            if kind and seq > listener.seq:
-                listener.events[kind] = seq
+            if kind and listener.seq is not None and seq > listener.seq:
+                listener.events[kind] = listener.seq = seq
             if draft is not None:
                 listener.draft = draft
             listener.ring.set()
-        if watch and kind:
-            for listener in watch.listeners:
-                listener.seq = max(listener.seq, seq)
 
     # -- the broker ------------------------------------------------------------------------------
 
@@ -215,11 +215,10 @@ class Hub:
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _poll(self) -> None:
-        known = {thread: watch.seq for thread, watch in self.watches.items()}
+        known = {thread: watch.seq for thread, watch in self.watches.items() if watch.seq is not None}
         happened, drafts = await asyncio.to_thread(_changes, known)
         for thread, seq, kind in happened:
             if watch := self.watches.get(thread):
-                watch.seq = max(watch.seq, seq)
                 watch.draft = "" if kind == "feed" else watch.draft
                 self._give(thread, kind=kind, seq=seq)
         for thread, text in drafts:

@@ -168,6 +168,16 @@ def test_it_gives_each_page_its_own_place(server: Server, scene: Scene) -> None:
         assert [stream.next()["id"] for stream in [*streams, late]] == ["2"] * 6
 
 
+def test_it_tells_an_open_page_what_a_page_that_opens_has_read_already(server: Server, scene: Scene) -> None:
+    with client(server, scene.staff) as http, listening(http, scene, after=0) as before:
+        for number in range(1, 6):
+            with scene.desk.pool.connection() as conn:  # nobody rings: the next look at the rows is up to two seconds away
+                events.emit(conn, thread=scene.desk.thread, kind="feed")
+            with listening(http, scene, after=0) as late:
+                assert late.next()["id"] == str(number)
+            assert before.next()["id"] == str(number)
+
+
 def test_it_holds_no_connection_while_it_waits(scene: Scene, superuser: Connection) -> None:
     def held() -> int:
         row = superuser.execute(
