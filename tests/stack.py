@@ -111,7 +111,7 @@ def browser() -> Iterator[Browser]:
     found = chromium.provide()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=found.program, args=list(found.arguments), env=dict(os.environ) | found.environment
+            executable_path=found.program, args=list(found.arguments), env={**os.environ, **found.environment}
         )
         yield launched
         launched.close()

@@ -22,3 +22,4 @@ def office(stack: Stack, browser: Browser, complaints: Complaints, cookies: dict
     made = Office(stack=stack, browser=browser, cookies=cookies, complaints=complaints)
     with made.opened:
         yield made
+        made.leave()

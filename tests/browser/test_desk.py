@@ -167,7 +167,7 @@ def test_what_changed_by_hand_since_the_preview_stops_the_approved_and_is_asked_
     case = office.case(talk)
     page = office.open("reviewer", case)
     expect(page.locator("#verbs")).to_contain_text("Approve: ")
-    office.rows("UPDATE public.billing_invoice SET description = 'By hand' WHERE customer_id = %s RETURNING 1", talk.customer)
+    office.by_hand("UPDATE public.billing_invoice SET description = 'By hand' WHERE customer_id = %s", talk.customer)
     page.keyboard.press("a")
     expect(page.locator("#strips")).to_contain_text("What was approved here did not run.")
     again = office.case(talk)
