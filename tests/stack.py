@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from sandbox.supervisor import files, reports
-from tests import chromium
+from tests import chromium, numbers
 
 BASE = Path(__file__).resolve().parent.parent
 # What the test process says about its own database and broker is not for an instance of its own.
@@ -93,7 +93,10 @@ def stack() -> Iterator[Stack]:
     """Return one instance that every test of this run shares; its data are the demonstration's."""
     with open_folder() as folder:
         try:
-            yield up(folder / "instance")
+            running = up(folder / "instance")
+            with running.connect("owner") as conn:
+                numbers.allow_repeats(conn)
+            yield running
         finally:
             down(folder / "instance")
 

@@ -12,7 +12,7 @@ from agent import messages
 from ledger import wiring
 
 GOOD_CARD = "4242"  # ends the test card that pays
-AMOUNT, MEMO = 2_400, 100  # minor units: the invoice, and the credit that is given and used on it
+AMOUNT, MEMO = 2_400, 100  # minor units: the invoice, and the credit that is given and used on it, a little more each time
 CALLS = 4
 BEGINNING, MIDDLE = "Issue a credit memo of ", " because of the outage. Invoice "
 TEXT = BEGINNING + "{memo} for {past}" + MIDDLE + "{month} for {amount}, use {memo} of their credit and charge the rest."
@@ -25,7 +25,7 @@ WHERE c.card_last4 = %(card)s AND c.provider_payment_method IS NOT NULL AND c.id
 ORDER BY c.id DESC LIMIT 1
 """
 ABOUT = """
-SELECT c.currency,
+SELECT c.currency, %(memo)s + (SELECT count(*) FROM public.billing_credit_memo m WHERE m.customer_id = c.id) %% 1000,
     (SELECT max(i.billing_period) FROM public.billing_invoice i WHERE i.customer_id = c.id AND i.status = 'paid'
      AND i.billing_period < %(this_month)s AND i.amount_minor - i.credited_minor >= %(memo)s),
     (SELECT min(month)::date
@@ -46,7 +46,7 @@ class CannotAsk(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is sent in a conversation; `charged` is what Stripe is to take, in minor units."""
+    """What is sent in a conversation; the same twice would be held."""
 
     conversation: int
     thread: UUID
@@ -55,7 +55,7 @@ class Request:
     text: str
     month: date
     currency: str
-    charged: int = AMOUNT - MEMO
+    charged: int  # what Stripe is to take, in minor units
 
 
 def customer(conn: Connection[Any], *, wanted: int | None = None) -> int | None:
@@ -69,12 +69,19 @@ def prepare(conn: Connection[Any], *, conversation: int, thread: UUID, customer:
     busy = conn.execute(BUSY, {"thread": thread}).fetchone()
     if busy and busy[0]:
         raise CannotAsk("The agent still has something to do in this conversation. Wait until it is done.")
-    currency, past, month = conn.execute(ABOUT, _given(customer)).fetchone() or (None, None, None)
+    currency, memo, past, month = conn.execute(ABOUT, _given(customer)).fetchone() or (None, 0, None, None)
     if not (currency and past and month):
         raise CannotAsk("This customer has no paid month to give credit for. Begin with another one.")
-    text = TEXT.format(memo=money(MEMO, currency), past=words(past), month=words(month), amount=money(AMOUNT, currency))
+    text = TEXT.format(memo=money(memo, currency), past=words(past), month=words(month), amount=money(AMOUNT, currency))
     return Request(
-        conversation=conversation, thread=thread, customer=customer, author=author, text=text, month=month, currency=currency
+        conversation=conversation,
+        thread=thread,
+        customer=customer,
+        author=author,
+        text=text,
+        month=month,
+        currency=currency,
+        charged=AMOUNT - memo,
     )
 
 

@@ -9,16 +9,9 @@ from psycopg_pool import ConnectionPool
 
 from agent.batch import Batch
 from agent.validation import ProposedCall
+from tests import numbers
 
 Connection = psycopg.Connection[Any]
-POLICY = """
-WITH asked AS (
-    INSERT INTO public.agent_policy_request (rule, tool, currency, value, reason, asked_by, ended_at, ended_by, outcome)
-    VALUES (%(rule)s, %(tool)s, %(currency)s, %(value)s, 'test', 1, now(), 2, 'confirmed') RETURNING id
-)
-INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by, confirmed_by, request_id)
-SELECT %(rule)s, %(tool)s, %(currency)s, %(value)s, 'test', 1, 2, id FROM asked
-"""
 
 
 @dataclass
@@ -59,7 +52,7 @@ class Desk:
 
     def set_policy(self, rule: str, value: int | None, *, tool: str = "", currency: str = "") -> None:
         """Set a number of a rule, as two admins may to any."""
-        self.owner.execute(POLICY, {"rule": rule, "tool": tool, "currency": currency, "value": value})
+        numbers.put(self.owner, rule, value, tool=tool, currency=currency)
 
     def count(self, table: str, where: str = "true") -> int:
         """Return how many rows the owner sees."""

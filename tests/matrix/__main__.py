@@ -17,7 +17,7 @@ def main() -> int:
     chosen = _chosen()
     with stack.open_folder() as folder:
         try:
-            running = stack.up(folder / "instance", **instances.ENVIRONMENT)
+            running = instances.up(folder / "instance")
             with open_desk(running) as desk:
                 wrong = passes.differences(passes.measure(running, desk))
                 _print(f"{len(chosen)} cases.", *wrong)

@@ -10,6 +10,8 @@ import httpx
 from sandbox.servers import identities
 from sandbox.supervisor import environments
 from sandbox.supervisor.records import Record
+from tests import numbers
+from tests import stack as stacks
 from tests.stack import Stack
 from tests.waiting import until
 
@@ -17,6 +19,14 @@ LONG = 90  # seconds for a part to come up on a machine that does other things t
 NEVER = "send.settled:1000000:kill"  # armed with it, a process logs where it comes by and lives
 # Whoever stands at a point stands there until the process is killed.
 ENVIRONMENT = {"BACKSTOP_FAULT": NEVER, "BACKSTOP_FAULT_SECONDS": "900", "BACKSTOP_OFFLINE_TOKEN_MS": "0"}
+
+
+def up(data: Path) -> Stack:
+    """Start the instance; its two customers may be asked for the same again and again."""
+    running = stacks.up(data, **ENVIRONMENT)
+    with running.connect("owner") as conn:
+        numbers.allow_repeats(conn)
+    return running
 
 
 def kill(stack: Stack, part: str) -> None:

@@ -23,7 +23,7 @@ def report() -> Iterator[Report]:
     """Return what became of the cases; they share an instance and heal beside one another."""
     with stack.open_folder() as folder:
         try:
-            running = stack.up(folder / "instance", **instances.ENVIRONMENT)
+            running = instances.up(folder / "instance")
             with open_desk(running) as desk:
                 assert passes.differences(passes.measure(running, desk)) == []
                 yield runs.run(running, desk, cases.some())
