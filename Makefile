@@ -34,7 +34,7 @@ test: install
 	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
 
 # Every fault point, every time that a conversation comes by it: the process is killed there, then all must end as if it had not.
-# About fifteen minutes. ARGS="--point batch." says which points.
+# About eight minutes. ARGS="--point batch." says which points.
 matrix: install
 	@$(BIN)/python -m tests.matrix $(ARGS)
 
