@@ -22,11 +22,15 @@ def superuser() -> str:
 
 
 def broker() -> str:
-    """Return the broker's address: `REDIS_URL`, else an embedded server."""
+    """Return the broker's address: `REDIS_URL`, else an embedded server, of which each test process has a database.
+
+    A worker of one process would hear the bells that another process has rung.
+    """
     if given := os.environ.get("REDIS_URL"):
         return given
     BROKER.start()
-    return BROKER.url()
+    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return BROKER.url().replace("db=0", f"db={int(number) % 16}")
 
 
 def in_use() -> bool:

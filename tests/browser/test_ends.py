@@ -89,7 +89,7 @@ def test_it_shows_what_needs_a_person(page: Page, refund: Refund, stack_connect:
     provider("POST", "/_sandbox/webhooks", action="pause")
     provider("POST", "/_sandbox/faults", when="after", mode="drop", method="POST", path="/v1/refunds", count=1)
     provider("POST", "/_sandbox/faults", when="before", mode="drop", method="GET", path="/v1/refunds", count=None)
-    refund("Fictional Freight Oy", "€11")
+    refund("Sample Cycles BV", "€11")
     card = page.locator("article.batch").last
     expect(card.locator(".call > .st")).to_have_text("Uncertain")
     uid, payment = stack_connect("owner").execute(UNCERTAIN).fetchone() or ("", "")

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.looks import problems
 from tests.browser.office import SOON, Office, ready
+from tests.waiting import until
 
 HELD = "Invoice January 2095 for €1,500 and use €1,200 of their credit on it"
 ROLLED_BACK = "Invoice January 2095 for €900 and use €700 of their credit on it [misbehave: loop]"
@@ -59,13 +60,22 @@ def test_conversations(office: Office) -> None:
     assert not found, "\n".join(found)
 
 
+def _opens(page: Page, key: str) -> bool:
+    """Press a key unless its sheet is open; a page that has just come to the window hears no key yet."""
+    dialog = page.get_by_role("dialog")
+    if not dialog.is_visible():
+        page.keyboard.press(key)
+    return dialog.is_visible()
+
+
 def test_a_held_case_and_its_sheets(office: Office) -> None:
     held = office.case(office.ask(HELD))
     page = office.open("reviewer", held)
     found = seen(page)
+    dialog = page.get_by_role("dialog")
     for key in "rnzt?":
-        page.keyboard.press(key)
-        expect(page.get_by_role("dialog")).to_be_visible()
+        until(lambda key=key: _opens(page, key), seconds=30, every=0.5, what=f"the sheet of {key}")
+        expect(dialog).to_be_visible()
         found += seen(page)
         page.keyboard.press("Escape")
     page.get_by_role("button", name="Reassign").click()

@@ -100,7 +100,8 @@ def _state(desk: Desk, talk: Talk) -> Iterator[str]:
     if state != [("idle",)]:
         yield f"the thread is {state}"
     asked = [tuple(row) for row in desk.rows(ASKED, talk.thread)]
-    if asked != ([] if talk.way == "said" else [("approval", "done", 1)]):
+    # what others did with the customer's credit meanwhile is a reason to ask again, and nothing else is
+    if set(asked) != (set() if talk.way == "said" else {("approval", "done", 1)}):
         yield f"escalations: {asked}"
 
 
