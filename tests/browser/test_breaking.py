@@ -19,7 +19,8 @@ HEALED = 200_000  # milliseconds: a lease has to run out, 30 s of a conversation
 ALL = re.compile(r"^(\d+) of \1 hold$")
 DONE = re.compile(r"Done once: 4 calls applied, 1 charge of €2[23]\.\d\d at Stripe, 1 payment in the books\.")
 BOOKS = """
-SELECT (SELECT count(*) FROM public.billing_payment p WHERE p.invoice_id = i.id AND p.amount_minor BETWEEN 2200 AND 2300), i.status,
+SELECT (SELECT count(*) FROM public.billing_payment p
+        WHERE p.invoice_id = i.id AND p.amount_minor BETWEEN 2200 AND 2300), i.status,
     (SELECT count(*) FROM public.billing_invoice o WHERE o.customer_id = i.customer_id AND o.billing_period = i.billing_period)
 FROM public.billing_invoice i WHERE i.billing_period = to_date(%s, 'Month YYYY') AND i.amount_minor = 2400
 """
