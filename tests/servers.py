@@ -1,6 +1,7 @@
 """The tests' own PostgreSQL and broker, kept from run to run; `python -m tests.servers` stops them."""
 
 import os
+import re
 from pathlib import Path
 
 import psycopg
@@ -22,15 +23,24 @@ def superuser() -> str:
 
 
 def broker() -> str:
-    """Return the broker's address: `REDIS_URL`, else an embedded server, of which each test process has a database.
+    """Return the broker's address: `REDIS_URL`, else an embedded server; each test process has a database of its own.
 
     A worker of one process would hear the bells that another process has rung.
     """
-    if given := os.environ.get("REDIS_URL"):
-        return given
-    BROKER.start()
-    number = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    return BROKER.url().replace("db=0", f"db={int(number) % 16}")
+    if not (address := os.environ.get("REDIS_URL")):
+        BROKER.start()
+        address = BROKER.url()
+    return numbered(address=address, number=process())
+
+
+def numbered(*, address: str, number: int) -> str:
+    """Return a broker's address with another number of its database."""
+    return re.sub(r"(db=|/)\d+$", rf"\g<1>{number}", address)
+
+
+def process() -> int:
+    """Return the number of this test process among those that share the work, from 0, at most 7."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
 
 
 def in_use() -> bool:

@@ -1,7 +1,6 @@
 """The agent worker as it really runs: Celery with a pool of threads, rung by the broker, ended by signals."""
 
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,14 +11,14 @@ import redis
 from celery import Celery
 from django.conf import settings
 
-from tests import databases, plugin
+from tests import databases, plugin, servers
 from tests.agent.scripts import says
 from tests.agent.talks import Talk
 from tests.forks import Program
 from tests.waiting import until
 
-# a database of its own in the server that all tests share
-BROKER = re.sub(r"(db=|/)\d+$", rf"\g<1>{1 + os.getpid() % 14}", settings.REDIS_URL)
+# a database of its own, which the pages that this process tests don't ring
+BROKER = servers.numbered(address=settings.REDIS_URL, number=8 + servers.process())
 SLOW = "Create an invoice of €480.00 for November 2025 [misbehave: slow]"
 
 
