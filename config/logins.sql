@@ -23,6 +23,7 @@ GRANT USAGE ON SCHEMA public TO backstop_web, backstop_agent, backstop_outbox, b
 GRANT SELECT ON
     public.ledger_attempt, public.ledger_attempt_outcome, public.ledger_execution, public.ledger_batch_abort,
     public.ledger_row_change, public.outbox_message, public.outbox_delivery, public.outbox_request,
+    public.outbox_destination, public.outbox_send_after,
     public.escalations_escalation, public.escalations_revision, public.escalations_preview, public.escalations_signature,
     public.escalations_decision, public.escalations_act, public.escalations_presence,
     public.billing_customer, public.billing_credit_account, public.billing_invoice, public.billing_payment,
@@ -54,7 +55,7 @@ GRANT INSERT ON public.escalations_revision, public.escalations_signature, publi
 TO backstop_web;
 GRANT INSERT (revision_id, requested_by) ON public.escalations_preview TO backstop_web;  -- asks for one; the agent makes it
 GRANT INSERT, UPDATE, DELETE ON public.escalations_presence TO backstop_web;
-GRANT INSERT ON public.outbox_request, public.outbox_webhook_event TO backstop_web;
+GRANT INSERT ON public.outbox_request, public.outbox_webhook_event, public.outbox_send_after TO backstop_web;
 GRANT INSERT ON public.outbox_message TO backstop_web;  -- topics notify.* only: see the policy
 
 -- agent: what tools need, the ledger, checkpoints, its own threads.
@@ -83,7 +84,9 @@ GRANT EXECUTE ON FUNCTION public.agent_fence(uuid, bigint), public.billing_check
 -- outbox: delivery, and the effect of an outcome on the customer it belongs to.
 GRANT UPDATE (state, step, provider_id, provider_status, refusal, last_error, outcome_source, attempts, sends, ever_unknown,
     compensation_needed, next_attempt_at, give_up_at, claimed_from, lease_token, lease_owner, leased_until, sending_at,
-    first_sent_at, key_deadline, key_generation, finished_at) ON public.outbox_message TO backstop_outbox;  -- not what is sent
+    first_sent_at, key_deadline, key_generation, finished_at, blocked, undo_until, seen)
+    ON public.outbox_message TO backstop_outbox;  -- not what is sent
+GRANT INSERT, UPDATE ON public.outbox_destination TO backstop_outbox;
 GRANT UPDATE (processed_at, outcome, attempts) ON public.outbox_webhook_event TO backstop_outbox;
 GRANT SELECT ON public.outbox_webhook_event TO backstop_outbox;
 GRANT INSERT ON public.outbox_message, public.outbox_delivery, public.billing_payment, public.billing_credit_entry,

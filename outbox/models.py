@@ -44,6 +44,7 @@ class Message(models.Model):
     step = models.IntegerField(default=0, db_default=0)  # index into steps: the next to send
     provider_id = models.TextField(null=True)
     provider_status = models.TextField(null=True)
+    seen = models.JSONField(null=True)  # the provider's object as it was last seen, for people who compare it with the request
     refusal = models.TextField(null=True)  # the provider's code for a refusal, such as insufficient_funds
     last_error = models.TextField(null=True)
     outcome_source = models.TextField(null=True)  # response, lookup, webhook, person
@@ -52,6 +53,8 @@ class Message(models.Model):
     max_attempts = models.IntegerField(default=12, db_default=12)
     ever_unknown = models.BooleanField(default=False, db_default=False)
     compensation_needed = models.BooleanField(default=False, db_default=False)
+    blocked = models.BooleanField(default=False, db_default=False)  # an older one of its aggregate was unfinished at insert
+    undo_until = models.DateTimeField(null=True)  # staff may take it back until then; null: it leaves at once
     next_attempt_at = models.DateTimeField(db_default=Now())
     give_up_at = models.DateTimeField(null=True)
     lease_token = models.UUIDField(null=True)
@@ -102,10 +105,10 @@ class Message(models.Model):
             ),
         ]
         indexes = [
-            # claim: the oldest due message
+            # claim: the oldest due message of a destination; what waits behind an older one is not in it
             models.Index(
-                fields=["next_attempt_at", "id"],
-                condition=models.Q(state__in=["ready", "uncertain", "accepted"]),
+                fields=["destination", "next_attempt_at", "id"],
+                condition=models.Q(state__in=["ready", "uncertain", "accepted"], blocked=False),
                 name="outbox_message_due",
             ),
             # claim: is an older message of this aggregate unfinished?
@@ -179,19 +182,77 @@ class WebhookEvent(models.Model):
         return f"{self.type} {self.event_id}"
 
 
+class Destination(models.Model):
+    """How a destination is: parked when it refuses us altogether, slowed when it says that we ask too often."""
+
+    name = models.TextField(primary_key=True)
+    parked_until = models.DateTimeField(null=True)  # until then nothing is claimed for it; then one message tries
+    parked_because = models.TextField(null=True)  # a status and a code, such as 401 or 429
+    refusals = models.IntegerField(default=0, db_default=0)  # in a row; what the pause grows with
+    rate = models.IntegerField(null=True)  # messages a minute; null: as many as there are
+    burst = models.IntegerField(default=1, db_default=1)  # how many may leave at once after a rest
+    spent_until = models.DateTimeField(db_default=Now())  # the bucket's one number: when all that has left is paid for
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="outbox_destination_rate_positive", condition=models.Q(rate__isnull=True) | models.Q(rate__gt=0)
+            ),
+            models.CheckConstraint(
+                name="outbox_destination_parked_has_reason",
+                condition=models.Q(parked_until__isnull=True) | models.Q(parked_because__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SendAfter(models.Model):
+    """How long a topic's messages wait, so that staff can take them back. Insert-only: the newest row of a topic counts."""
+
+    id = models.BigAutoField(primary_key=True)
+    topic = models.TextField()
+    seconds = models.IntegerField()
+    reason = models.TextField()
+    set_by = models.BigIntegerField()
+    set_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "outbox_send_after"
+        constraints = [
+            models.CheckConstraint(name="outbox_send_after_bounded", condition=models.Q(seconds__gte=0, seconds__lte=3600)),
+        ]
+        indexes = [models.Index(fields=["topic", "-id"], name="outbox_send_after_of_topic")]
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.seconds} s"
+
+
 class Request(models.Model):
-    """What a person asks the outbox worker to do with a message; pages only record it."""
+    """What a person asks the outbox worker to do with a message or a destination; pages only record it."""
 
     class Kind(models.TextChoices):
         CANCEL = "cancel"
         REPLAY = "replay"
+        LOOK_UP = "look_up"  # ask the provider now
+        ADOPT = "adopt"  # what the provider says becomes the outcome
+        RESEND = "resend"  # the same bytes with the same key, while the key lives
+        SETTLE_REJECTED = "settle_rejected"  # as if the provider had said no
+        COMPENSATE = "compensate"  # the money was put right elsewhere; needs a note
+        REFUND = "refund"  # money that was taken though nothing is owed any more goes back
+        RESUME = "resume"  # a destination that is parked
 
     id = models.BigAutoField(primary_key=True)
-    message = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="requests")
+    message = models.ForeignKey(Message, on_delete=models.PROTECT, null=True, related_name="requests")
+    destination = models.ForeignKey(
+        Destination, on_delete=models.PROTECT, null=True, db_column="destination", related_name="requests"
+    )
     kind = models.TextField(choices=Kind.choices)
     reason = models.TextField()
     requested_by = models.BigIntegerField()
     requested_at = models.DateTimeField(db_default=Now())
+    escalation = models.BigIntegerField(null=True)  # the question whose decision it is
     carried_out_at = models.DateTimeField(null=True)
     outcome = models.TextField(null=True)
 
@@ -200,8 +261,20 @@ class Request(models.Model):
             models.UniqueConstraint(
                 fields=["message"], condition=models.Q(carried_out_at__isnull=True), name="outbox_request_one_open"
             ),
-            models.CheckConstraint(name="outbox_request_kind_known", condition=models.Q(kind__in=["cancel", "replay"])),
+            models.UniqueConstraint(
+                fields=["destination"], condition=models.Q(carried_out_at__isnull=True), name="outbox_request_one_open_resume"
+            ),
+            models.CheckConstraint(
+                name="outbox_request_kind_known",
+                condition=models.Q(
+                    kind__in=["cancel", "replay", "look_up", "adopt", "resend", "settle_rejected", "compensate", "refund"],
+                    message__isnull=False,
+                    destination__isnull=True,
+                )
+                | models.Q(kind="resume", message__isnull=True, destination__isnull=False),
+            ),
+            models.CheckConstraint(name="outbox_request_has_reason", condition=~models.Q(reason="")),
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} of message {self.message_id}"
+        return f"{self.kind} of {self.message_id or self.destination_id}"
