@@ -6,6 +6,7 @@ from pathlib import Path
 
 from config import addresses, env, instance
 from config.plugs import *  # noqa: F403 - settings too
+from config.schedule import *  # noqa: F403 - settings too
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = instance.data_directory()
@@ -192,15 +193,6 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
     "health_check_interval": 25,
-}
-CELERY_TASK_DEFAULT_QUEUE = "agent"
-CELERY_TASK_ROUTES = {"agent.*": {"queue": "agent"}, "outbox.*": {"queue": "outbox"}, "ledger.*": {"queue": "keeper"}}
-CELERY_BEAT_SCHEDULE = {
-    "sweep": {"task": "agent.sweep", "schedule": 5.0, "options": {"expires": 30}},
-    "expire": {"task": "agent.expire", "schedule": 60.0, "options": {"expires": 60}},
-    "remind": {"task": "agent.remind", "schedule": 60.0, "options": {"expires": 60}},
-    "relay": {"task": "outbox.deliver", "schedule": 5.0, "options": {"expires": 30}},
-    "partitions": {"task": "ledger.make_partitions", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 
