@@ -46,8 +46,15 @@ def of(schema: Schema, *, arguments: Mapping[str, Any]) -> dict[str, forms.Field
         if name not in NEVER:
             found[name] = _field(name, _plain(described, schema), required=name in required, currency=currency)
             found[name].label = diffs.label(name)
-            found[name].help_text = found[name].help_text or described.get("description", "")
+            found[name].help_text = found[name].help_text or _for_people(described.get("description", ""), schema)
     return found
+
+
+def _for_people(text: str, schema: Schema) -> str:
+    """Return what the model reads about an argument with the fields called as people see them."""
+    for name in schema.get("properties", {}):
+        text = re.sub(rf"\b{re.escape(name)}\b", f"“{diffs.label(name)}”", text) if "_" in name else text
+    return text
 
 
 def _field(name: str, described: Schema, *, required: bool, currency: str) -> forms.Field:

@@ -33,6 +33,7 @@ WHERE e.state IN ('open', 'claimed') AND e.due_at <= now() AND coalesce(e.snooze
   AND NOT EXISTS (SELECT FROM public.outbox_message m
                   WHERE m.dedupe_key IN ('notify:' || e.id || ':ageing:email', 'notify:' || e.id || ':ageing:chat'))
 ORDER BY e.due_at, e.id LIMIT 200
+FOR UPDATE OF e SKIP LOCKED  -- another worker may be telling of them
 """
 ABOUT = "SELECT kind, amount_minor, currency FROM public.escalations_escalation WHERE id = %s"
 WAITS = "SELECT state IN ('open', 'claimed') FROM public.escalations_escalation WHERE id = %s"
@@ -51,9 +52,9 @@ def remind(conn: Connection[Any]) -> list[int]:
     """Promise a notice of each question that is past its target, once, and return their ids."""
     if not channels():
         return []
-    late = [row[0] for row in conn.execute(LATE).fetchall()]
-    for escalation in late:
-        with conn.transaction():
+    with conn.transaction():
+        late = [row[0] for row in conn.execute(LATE).fetchall()]
+        for escalation in late:
             promise(conn, escalation=escalation, event="ageing")
     return late
 

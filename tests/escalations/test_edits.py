@@ -88,6 +88,8 @@ def test_the_currency_stays_and_dates_are_dates() -> None:
     assert after(MEMO, billing_period="2026-10-01")["billing_period"] == "2026-10-01"
     assert "maxlength" in str(form["reason"])
     assert form["reason"].help_text == "Why, as the customer reads it on the credit memo."
+    assert form["billing_period"].help_text.endswith("instead of “Invoice”.")
+    assert not [field.name for field in form if "_" in field.help_text]
 
 
 def test_one_name_of_an_invoice_is_exchanged_for_the_other() -> None:

@@ -104,6 +104,17 @@ def test_a_late_question_is_told_once_and_not_while_it_is_snoozed(
     ]
 
 
+def test_two_workers_do_not_tell_of_the_same_late_question(
+    scene: Begin, chat: Listener, pool: Any, owner: Any, agent: Any
+) -> None:
+    escalation = scene().approval()
+    owner.execute("UPDATE public.escalations_escalation SET due_at = now()")
+    with owner.transaction():
+        owner.execute("SELECT FROM public.escalations_escalation FOR UPDATE")  # as a worker has it that tells just now
+        assert notifications.remind(agent) == []
+    assert notifications.remind(agent) == [escalation]
+
+
 def test_what_ended_undecided_is_told_as_that(scene: Begin, chat: Listener, pool: Any, owner: Any, agent: Any) -> None:
     escalation = scene().approval()
     with agent.transaction():
