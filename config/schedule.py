@@ -1,4 +1,4 @@
-"""What beat rings for, and how often (seconds): the rows are the work, a bell that is lost comes again. A part of the settings."""
+"""What beat rings for, and how often in seconds: the rows are the work, a lost bell comes again. A part of the settings."""
 
 from typing import Any
 
