@@ -192,23 +192,28 @@ def undone() -> Iterator[Any]:
 
 # -- asking the verb -----------------------------------------------------------------------------
 
+AFTER = """
+SELECT (SELECT count(*) FROM public.escalations_decision WHERE escalation_id = %s),
+       (SELECT state FROM public.escalations_escalation WHERE id = %s)
+"""
+
 
 def of_verb(case: Case, role: str, decision: str) -> tuple[str, str]:
     """Return what came of the verb, and the state afterwards."""
     user = case.people[role]
     check = permissions.check_user_can_withdraw if decision == "withdraw" else permissions.check_user_can_decide
+    try:
+        check(user)
+    except PermissionDenied:
+        return "forbidden", case.state
     with undone() as conn:
         try:
-            check(user)
             came = "nothing" if run(conn, case, user.id, decision) is None and decision == "settle" else "done"
-        except PermissionDenied:
-            came = "forbidden"
         except (facts.Fact, errors.InsufficientPrivilege) as fact:
             came = type(fact).__name__
-        taken = conn.execute("SELECT count(*) FROM public.escalations_decision WHERE escalation_id = %s", (case.id,)).fetchone()
-        state = row(conn, case.id)
+        taken, state = conn.execute(AFTER, (case.id, case.id)).fetchone()
         decided = case.state not in ("open", "claimed") or (came == "done" and state == "decided")
-        assert taken == (int(decided),), (case.shape, case.state, role, decision)
+        assert taken == int(decided), (case.shape, case.state, role, decision)
     return came, state
 
 
