@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import sqlite3
+import threading
 
 from sandbox.stripe import faults, keys, objects, params, refusals, routes
 from sandbox.stripe.exchange import Answer, Call, Json, as_json, bearer
@@ -67,12 +68,23 @@ class Api:
         wanted = params.read(route.schema, given)
         cause = Cause(request_id=call.request_id, idempotency_key=key)
         rule = self._rules.strike("during", call)
-        operation = faults.during(rule, call=call, operate=lambda tx: operate(tx, route, ids, wanted))
+
+        def later(seconds: float, operation: faults.Operation) -> None:
+            timer = threading.Timer(seconds, self._catch_up, (operation, account, cause))
+            timer.daemon = True
+            timer.start()
+
+        operation = faults.during(rule, call=call, operate=lambda tx: operate(tx, route, ids, wanted), later=later)
         with self._store.transaction(account=account, cause=cause) as tx:
             answer, saved = run(tx, operation)
             if key and saved:
                 keys.save(tx, call=call, key=key, given=given, answer=answer)
         return answer
+
+    def _catch_up(self, operation: faults.Operation, account: str, cause: Cause) -> None:
+        """Carry out what was answered by a 500 that never changes: Stripe may do so, and only its events tell."""
+        with self._store.transaction(account=account, cause=cause) as tx:
+            run(tx, operation)
 
 
 def operate(tx: Transaction, route: Route, ids: tuple[str, ...], wanted: Json) -> Json:

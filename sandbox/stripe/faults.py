@@ -15,25 +15,36 @@ from sandbox.stripe.exchange import Answer, Call, Json
 from sandbox.stripe.refusals import Refused
 from sandbox.stripe.store import Transaction
 
-BAD_GATEWAY = Answer(status=502, body=b"<html><body>502 Bad Gateway</body></html>\n", headers={"Content-Type": "text/html"})
+PROXY = {
+    "502": b"Bad Gateway",
+    "503": b"Service Unavailable",
+    "504": b"Gateway Timeout",
+}  # pages of what stands in front of Stripe
 CUT_AFTER = 30  # bytes of the body that a torn answer still has
 MODES = {
     # before: nothing is executed, nothing is saved
-    "before": ("drop", "429", "lock_timeout", "409", "500", "502", "sleep"),
-    # during: the key is claimed; 500 is saved without effect, 500_effect with it; drop hangs up and executes all the same
-    "during": ("drop", "429", "lock_timeout", "500", "500_effect", "sleep"),
+    "before": (
+        "drop", "400_rate_limit", "401", "403", "409", "409_other", "424", "429", "lock_timeout", "500", *PROXY, "sleep",
+    ),
+    # during: the key is claimed; 500 is saved without effect, 500_effect with it, 500_later with one that comes `seconds` later;
+    # drop hangs up and executes all the same
+    "during": ("drop", "429", "lock_timeout", "500", "500_effect", "500_later", "sleep"),
     # after: executed and saved; only the answer is lost, late or torn
-    "after": ("drop", "500", "502", "garbage", "trunc", "sleep"),
-}
-CANNED: Mapping[str, Callable[[str | None], Refused]] = {
-    "429": lambda key: refusals.rate_limited(),
-    "lock_timeout": lambda key: refusals.lock_timeout(),
-    "409": refusals.key_in_use,
-    "500": lambda key: refusals.internal(),
+    "after": ("drop", "500", *PROXY, "garbage", "trunc", "sleep"),
+}  # fmt: skip
+CANNED: Mapping[str, Callable[[], Refused]] = {
+    "400_rate_limit": lambda: refusals.rate_limited(status=400),
+    "401": refusals.key_expired,
+    "403": refusals.forbidden,
+    "409_other": refusals.conflict,
+    "424": refusals.dependency_failed,
+    "lock_timeout": refusals.lock_timeout,
+    "500": refusals.internal,
 }
 
 
 Operation = Callable[[Transaction], Json]
+Later = Callable[[float, Operation], None]  # carries an operation out in so many seconds
 
 
 class Wire(Protocol):
@@ -50,7 +61,10 @@ class BadRule(Exception):
 
 @dataclass(kw_only=True)
 class Rule:
-    """Calls that fail: `count` is how many more (None: until cleared), `seconds` the wait of sleep and of a drop during."""
+    """Calls that fail: `count` is how many more (None: until cleared).
+
+    `seconds` is the wait of sleep, of a drop during and of 500_later, and what a 429 tells to wait.
+    """
 
     id: int
     when: str
@@ -98,6 +112,11 @@ class Faults:
         with self._lock:
             return [rule.shown() for rule in self._rules]
 
+    def lift(self, rule_id: int) -> None:
+        """Lift one rule, if it is there."""
+        with self._lock:
+            self._rules = [rule for rule in self._rules if rule.id != rule_id]
+
     def clear(self) -> None:
         """Lift every rule."""
         with self._lock:
@@ -133,6 +152,21 @@ def rule_of(wanted: Json, *, rule_id: int) -> Rule:
     return Rule(id=rule_id, dice=random.Random(wanted.get("seed", 0)), **wanted)  # noqa: S311 - a reproducible fault, not a secret
 
 
+def canned(rule: Rule, *, key: str | None) -> Answer:
+    """Return the answer of a fault that is one."""
+    if rule.mode in PROXY:
+        page = b"<html><body>%s %s</body></html>\n" % (rule.mode.encode(), PROXY[rule.mode])
+        return Answer(status=int(rule.mode), body=page, headers={"Content-Type": "text/html"})
+    return refusal(rule, key=key).answer()
+
+
+def refusal(rule: Rule, *, key: str | None) -> Refused:
+    """Return Stripe's own error of a fault."""
+    if rule.mode == "429":
+        return refusals.rate_limited(wait=math.ceil(rule.seconds))
+    return refusals.key_in_use(key) if rule.mode == "409" else CANNED[rule.mode]()
+
+
 def before(rule: Rule | None, *, wire: Wire, key: str | None) -> bool:
     """Do a fault in front of the API; return whether the call ends with it."""
     if rule is None or rule.mode == "sleep":
@@ -141,25 +175,28 @@ def before(rule: Rule | None, *, wire: Wire, key: str | None) -> bool:
     if rule.mode == "drop":
         wire.hang_up()
     else:
-        wire.send(BAD_GATEWAY if rule.mode == "502" else CANNED[rule.mode](key).answer())
+        wire.send(canned(rule, key=key))
     return True
 
 
-def during(rule: Rule | None, *, call: Call, operate: Operation) -> Operation:
+def during(rule: Rule | None, *, call: Call, operate: Operation, later: Later) -> Operation:
     """Do a fault between claim and execution, and return the operation with the fault in it."""
     if rule is None:
         return operate
+    if rule.mode not in ("sleep", "drop"):
+        return lambda tx: _fail(rule, tx, operate, later)
     if rule.mode == "drop":
         call.hang_up()
     time.sleep(rule.seconds)
-    if rule.mode in ("sleep", "drop"):
-        return operate
-    return lambda tx: _fail(rule.mode, tx, operate)
+    return operate
 
 
-def _fail(mode: str, tx: Transaction, operate: Operation) -> Json:
-    if mode != "500_effect":
-        raise CANNED[mode](None)
+def _fail(rule: Rule, tx: Transaction, operate: Operation, later: Later) -> Json:
+    if rule.mode == "500_later":
+        later(rule.seconds, operate)
+        raise refusals.internal()
+    if rule.mode != "500_effect":
+        raise refusal(rule, key=None)
     try:
         operate(tx)
     except Refused as refused:
@@ -179,4 +216,4 @@ def after(rule: Rule | None, *, wire: Wire, answer: Answer) -> None:
     elif rule.mode == "garbage":
         wire.send(Answer(status=200, body=answer.body[:CUT_AFTER], headers=answer.headers))
     else:
-        wire.send(BAD_GATEWAY if rule.mode == "502" else CANNED[rule.mode](None).answer())
+        wire.send(canned(rule, key=None))

@@ -20,6 +20,7 @@ class Refused(Exception):
         saved: bool = True,
         effect_stays: bool = False,
         retry: bool | None = None,
+        wait: int = 0,
     ) -> None:
         super().__init__(error.get("message"))
         self.status = status
@@ -27,10 +28,12 @@ class Refused(Exception):
         self.saved = saved
         self.effect_stays = effect_stays
         self.retry = retry
+        self.wait = wait
 
     def answer(self) -> Answer:
-        """Return the HTTP answer; `Stripe-Should-Retry` is absent unless Stripe is sure."""
+        """Return the HTTP answer; `Stripe-Should-Retry` is absent unless Stripe is sure, `Retry-After` unless it is known."""
         headers = {} if self.retry is None else {"Stripe-Should-Retry": str(self.retry).lower()}
+        headers |= {"Retry-After": str(self.wait)} if self.wait else {}
         return as_json(self.status, {"error": self.error}, headers=headers)
 
 
@@ -79,10 +82,33 @@ def key_mismatch(message: str) -> Refused:
     return Refused(400, {"type": "idempotency_error", "message": message}, saved=False)
 
 
-def rate_limited() -> Refused:
-    """Return the limiter's 429: it stands in front of everything, so nothing is saved."""
+def conflict() -> Refused:
+    """Return the 409 that is about no key: another change of the object was first, and nothing was executed."""
+    message = "The request conflicts with another request that is changing the same object."
+    return Refused(409, {"type": "invalid_request_error", "code": "conflict", "message": message}, saved=False)
+
+
+def rate_limited(*, status: int = 429, wait: int = 0) -> Refused:
+    """Return the limiter's answer: it stands in front of everything, so nothing is saved; `wait` is in seconds."""
     error = {"type": "invalid_request_error", "code": "rate_limit", "message": "Request rate limit exceeded."}
-    return Refused(429, error, saved=False)
+    return Refused(status, error, saved=False, wait=wait)
+
+
+def key_expired() -> Refused:
+    """Return the 401 of an API key that is no longer valid."""
+    error = {"type": "invalid_request_error", "code": "api_key_expired", "message": "Expired API Key provided."}
+    return Refused(401, error, saved=False)
+
+
+def forbidden() -> Refused:
+    """Return the 403 of an API key that may not do this."""
+    message = "The provided key does not have the required permissions for this endpoint."
+    return Refused(403, {"type": "invalid_request_error", "message": message}, saved=False)
+
+
+def dependency_failed() -> Refused:
+    """Return the 424 of something behind Stripe that failed; nothing was executed, though the answer does not say so."""
+    return Refused(424, {"type": "api_error", "message": "An external dependency failed."}, saved=False)
 
 
 def lock_timeout() -> Refused:

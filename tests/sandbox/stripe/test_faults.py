@@ -42,11 +42,18 @@ def story(shop: Shop, sandbox: Sandbox, account: str) -> Story:
     ("mode", "error", "status"),
     [
         ("drop", stripe.APIConnectionError, None),
+        ("400_rate_limit", stripe.RateLimitError, 400),
+        ("401", stripe.AuthenticationError, 401),
+        ("403", stripe.PermissionError, 403),
+        ("409", stripe.APIError, 409),
+        ("409_other", stripe.APIError, 409),
+        ("424", stripe.APIError, 424),
         ("429", stripe.RateLimitError, 429),
         ("lock_timeout", stripe.RateLimitError, 429),
-        ("409", stripe.APIError, 409),
         ("500", stripe.APIError, 500),
         ("502", stripe.APIError, 502),
+        ("503", stripe.APIError, 503),
+        ("504", stripe.APIError, 504),
     ],
 )
 def test_before_nothing_is_done_and_nothing_saved(story: Story, mode: str, error: Any, status: int | None) -> None:
@@ -72,6 +79,24 @@ def test_during_a_500_is_saved_with_or_without_effect(story: Story, mode: str, m
     assert again.value.headers["Stripe-Should-Retry"] == "false"
 
 
+def test_a_429_says_how_long_to_wait(story: Story) -> None:
+    assert "Retry-After" not in story.fails("before", "429", stripe.RateLimitError).headers
+    assert story.fails("before", "429", stripe.RateLimitError, seconds=6.2).headers["Retry-After"] == "7"
+    assert story.fails("during", "429", stripe.RateLimitError, seconds=7).headers["Retry-After"] == "7"
+    assert (story.replayed(), story.moved()) == (False, 1)
+
+
+def test_a_500_may_be_rolled_forward_later_and_only_a_look_up_or_an_event_tells(story: Story) -> None:
+    assert story.fails("during", "500_later", stripe.APIError, seconds=0.5).http_status == 500
+    assert story.moved() == 0
+    until(lambda: story.moved() == 1)
+    with pytest.raises(stripe.APIError) as again:
+        story.send()
+    assert (again.value.http_status, again.value.headers["Idempotent-Replayed"], story.moved()) == (500, "true", 1)
+    (event,) = story.shop.v1.events.list({"type": "refund.created"}).data
+    assert event.request.idempotency_key == "back"
+
+
 def test_a_500_with_effect_keeps_a_decline(shop: Shop, sandbox: Sandbox) -> None:
     intent = shop.create("pm_card_chargeCustomerFail")
     sandbox.fault("during", "500_effect")
@@ -94,6 +119,7 @@ def test_a_drop_during_executes_after_the_client_has_given_up(story: Story) -> N
         ("trunc", stripe.APIConnectionError, None),
         ("garbage", stripe.APIError, 200),
         ("502", stripe.APIError, 502),
+        ("504", stripe.APIError, 504),
         ("500", stripe.APIError, 500),
     ],
 )
