@@ -14,14 +14,17 @@ from outbox import handlers
 
 MAX_ATTEMPTS = 30  # with the back-off of outbox/backoff.py: about ten hours of a provider that is down
 GIVE_UP_AFTER = timedelta(hours=48)
+GRACE = timedelta(seconds=2)  # between the last undo that is taken and the first try: the undo has committed by then
 
 LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(%s, 0))"
 INSERT = """
 INSERT INTO public.outbox_message (uid, topic, destination, aggregate, dedupe_key, subject, thread, ai_message_id, call_index,
-    payload, steps, api_version, repeat, max_attempts, give_up_at, next_attempt_at)
-VALUES (%(uid)s, %(topic)s, %(destination)s, %(aggregate)s, %(dedupe_key)s, %(subject)s, %(thread)s, %(ai_message_id)s,
+    payload, steps, api_version, repeat, max_attempts, give_up_at, next_attempt_at, undo_until)
+SELECT %(uid)s, %(topic)s, %(destination)s, %(aggregate)s, %(dedupe_key)s, %(subject)s, %(thread)s, %(ai_message_id)s,
     %(call_index)s, %(payload)s, %(steps)s, %(api_version)s, %(repeat)s, %(max_attempts)s, now() + %(give_up_after)s,
-    now() + %(delay)s)
+    greatest(now() + %(delay)s, statement_timestamp() + undo.time + %(grace)s), statement_timestamp() + undo.time
+FROM (SELECT nullif((SELECT seconds FROM public.outbox_send_after WHERE topic = %(topic)s ORDER BY id DESC LIMIT 1), 0)
+             * interval '1 second') AS undo (time)  -- null, and so no part of the greatest, while the topic has none
 """
 
 
@@ -48,7 +51,8 @@ def enqueue(
     """Promise an external effect in the caller's transaction and return the message's uid; nothing is fetched.
 
     A fact that was promised before raises UniqueViolation of `outbox_message_once`. The aggregate's lock makes the
-    order of ids the order of commits, which is what keeps its messages in order. `delay` is how long it waits at least.
+    order of ids the order of commits, which is what keeps its messages in order. `delay` is how long it waits at least; while
+    people may take it back (outbox/sends_after.py) it waits too.
     """
     handler, uid = handlers.find(topic), uuid4()
     conn.execute(LOCK, (aggregate,))
@@ -71,6 +75,7 @@ def enqueue(
             "max_attempts": MAX_ATTEMPTS,
             "give_up_after": GIVE_UP_AFTER,
             "delay": delay,
+            "grace": GRACE,
         },
     )
     return uid

@@ -222,6 +222,8 @@ class SendAfter(models.Model):
         db_table = "outbox_send_after"
         constraints = [
             models.CheckConstraint(name="outbox_send_after_bounded", condition=models.Q(seconds__gte=0, seconds__lte=3600)),
+            models.CheckConstraint(name="outbox_send_after_no_notice", condition=~models.Q(topic__startswith="notify.")),
+            models.CheckConstraint(name="outbox_send_after_has_reason", condition=~models.Q(reason="")),
         ]
         indexes = [models.Index(fields=["topic", "-id"], name="outbox_send_after_of_topic")]
 

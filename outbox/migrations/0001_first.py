@@ -215,7 +215,13 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("seconds__gte", 0), ("seconds__lte", 3600)), name="outbox_send_after_bounded"
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("topic__startswith", "notify."), _negated=True), name="outbox_send_after_no_notice"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("reason", ""), _negated=True), name="outbox_send_after_has_reason"
+                    ),
                 ],
             },
         ),
