@@ -25,7 +25,7 @@ GRANT SELECT ON
     public.ledger_row_change, public.outbox_message, public.outbox_delivery, public.outbox_request,
     public.outbox_destination, public.outbox_send_after,
     public.escalations_escalation, public.escalations_revision, public.escalations_preview, public.escalations_signature,
-    public.escalations_decision, public.escalations_act, public.escalations_presence,
+    public.escalations_decision, public.escalations_act, public.escalations_presence, public.escalations_scan,
     public.billing_customer, public.billing_credit_account, public.billing_invoice, public.billing_payment,
     public.billing_refund, public.billing_credit_memo, public.billing_credit_entry,
     public.agent_conversation, public.agent_thread, public.agent_staff_message, public.agent_notice,
@@ -55,6 +55,7 @@ GRANT INSERT ON public.escalations_revision, public.escalations_signature, publi
 TO backstop_web;
 GRANT INSERT (revision_id, requested_by) ON public.escalations_preview TO backstop_web;  -- asks for one; the agent makes it
 GRANT INSERT, UPDATE, DELETE ON public.escalations_presence TO backstop_web;
+GRANT INSERT (asked_by, escalation) ON public.escalations_scan TO backstop_web;  -- asks for one; the outbox worker looks
 GRANT INSERT ON public.outbox_request, public.outbox_webhook_event, public.outbox_send_after TO backstop_web;
 GRANT INSERT ON public.outbox_message TO backstop_web;  -- topics notify.* only: see the policy
 
@@ -92,6 +93,11 @@ GRANT SELECT ON public.outbox_webhook_event TO backstop_outbox;
 GRANT INSERT ON public.outbox_message, public.outbox_delivery, public.billing_payment, public.billing_credit_entry,
     public.escalations_escalation, public.agent_notice, public.agent_event TO backstop_outbox;
 GRANT INSERT ON public.escalations_act TO backstop_outbox;  -- that reviewers were told
+GRANT INSERT ON public.escalations_decision TO backstop_outbox;  -- that a disagreement is gone: see the policy
+GRANT UPDATE (state, decided_at, resumed_at, closed_at) ON public.escalations_escalation TO backstop_outbox;
+GRANT INSERT, UPDATE ON public.escalations_scan TO backstop_outbox;
+GRANT SELECT ON public.agent_transcript_entry TO backstop_outbox;  -- what a scan compares the ledger with
+GRANT SELECT (id, username, is_active) ON public.auth_user TO backstop_outbox;
 GRANT UPDATE (carried_out_at, outcome) ON public.outbox_request TO backstop_outbox;
 GRANT UPDATE (status, amount_due_minor, paid_at) ON public.billing_invoice TO backstop_outbox;
 GRANT UPDATE (balance_minor, entries) ON public.billing_credit_account TO backstop_outbox;
@@ -139,18 +145,21 @@ BEGIN
     END LOOP;
 END $$;
 
--- People decide on pages; the agent's worker only says that nobody did in time, or that nobody has to any more.
+-- People decide on pages; workers only say that nobody did in time, or that nobody has to any more.
 ALTER TABLE public.escalations_decision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS owner_all ON public.escalations_decision;
 DROP POLICY IF EXISTS read_all ON public.escalations_decision;
 DROP POLICY IF EXISTS web_people ON public.escalations_decision;
 DROP POLICY IF EXISTS agent_system ON public.escalations_decision;
+DROP POLICY IF EXISTS outbox_system ON public.escalations_decision;
 CREATE POLICY owner_all ON public.escalations_decision TO backstop_owner USING (true) WITH CHECK (true);
 CREATE POLICY read_all ON public.escalations_decision FOR SELECT
     TO backstop_web, backstop_agent, backstop_outbox, backstop_keeper USING (true);
 CREATE POLICY web_people ON public.escalations_decision FOR INSERT TO backstop_web WITH CHECK (decided_by IS NOT NULL);
 CREATE POLICY agent_system ON public.escalations_decision FOR INSERT TO backstop_agent
     WITH CHECK (kind IN ('expire', 'settle') AND decided_by IS NULL);
+CREATE POLICY outbox_system ON public.escalations_decision FOR INSERT TO backstop_outbox
+    WITH CHECK (kind = 'settle' AND decided_by IS NULL);
 
 -- Pages edit in a person's name; only the agent's worker says what the agent itself proposed.
 ALTER TABLE public.escalations_revision ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

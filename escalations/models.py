@@ -250,6 +250,13 @@ class Decision(models.Model):
         SETTLE = "settle"
         TAKE_OVER = "take_over"  # a person performs the batch
         WITHDRAW = "withdraw"  # by the side that asked
+        # How a disagreement is settled. What they do to a message, the outbox worker does; a thread, the agent's.
+        ADOPT = "adopt"  # what the provider says
+        RESEND = "resend"
+        SETTLE_REJECTED = "settle_rejected"  # as if the provider had said no
+        COMPENSATE = "compensate"  # it was put right elsewhere
+        REFUND = "refund"  # money that was taken though nothing is owed
+        REPLAY_THREAD = "replay_thread"
 
     id = models.BigAutoField(primary_key=True)
     escalation = models.OneToOneField(Escalation, on_delete=models.PROTECT, related_name="decision")
@@ -269,7 +276,10 @@ class Decision(models.Model):
             models.CheckConstraint(
                 name="escalations_decision_kind_known",
                 condition=models.Q(
-                    kind__in=["approve", "reject", "answer", "retry", "close", "expire", "settle", "take_over", "withdraw"]
+                    kind__in=[
+                        *("approve", "reject", "answer", "retry", "close", "expire", "settle", "take_over", "withdraw"),
+                        *("adopt", "resend", "settle_rejected", "compensate", "refund", "replay_thread"),
+                    ]
                 ),
             ),
             models.CheckConstraint(
@@ -278,8 +288,17 @@ class Decision(models.Model):
                 | models.Q(revision__isnull=False, preview__isnull=False, needs__isnull=False, signed__gte=models.F("needs")),
             ),
             models.CheckConstraint(
+                name="escalations_decision_compensation_signed",
+                condition=~models.Q(kind="compensate") | models.Q(needs__isnull=False, signed__gte=models.F("needs")),
+            ),
+            models.CheckConstraint(
                 name="escalations_decision_four_eyes",
-                condition=~models.Q(kind__in=["approve", "take_over"])
+                condition=~models.Q(
+                    kind__in=[
+                        *("approve", "take_over"),
+                        *("adopt", "resend", "settle_rejected", "compensate", "refund", "replay_thread"),
+                    ]
+                )
                 | models.Q(requested_by__isnull=True)
                 | ~models.Q(decided_by=models.F("requested_by")),
             ),
@@ -356,3 +375,37 @@ class Presence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.person} looks at E-{self.escalation_id}"
+
+
+class Scan(models.Model):
+    """One look for disagreements: between ledger, books, conversations, outbox and provider. A page or beat asks for it."""
+
+    id = models.BigAutoField(primary_key=True)
+    asked_at = models.DateTimeField(db_default=Now())
+    asked_by = models.BigIntegerField(null=True)  # null: beat, or what followed a decision
+    escalation = models.BigIntegerField(null=True)  # only what this is about: its exit was carried out
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    counts = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))  # what was compared
+    found = models.IntegerField(default=0, db_default=0)
+    opened = models.IntegerField(default=0, db_default=0)
+    cleared = models.IntegerField(default=0, db_default=0)
+    error = models.TextField(default="", db_default="")  # what could not be compared
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["escalation"], condition=models.Q(finished_at__isnull=True), name="escalations_scan_one_of_a_case"
+            ),
+            models.CheckConstraint(
+                name="escalations_scan_began",
+                condition=models.Q(finished_at__isnull=True) | models.Q(started_at__isnull=False),
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=models.Q(finished_at__isnull=True), name="escalations_scan_unfinished"),
+            models.Index(fields=["-id"], condition=models.Q(escalation__isnull=True), name="escalations_scan_whole"),
+        ]
+
+    def __str__(self) -> str:
+        return f"scan {self.id}"

@@ -200,6 +200,12 @@ class Migration(migrations.Migration):
                             ("settle", "Settle"),
                             ("take_over", "Take Over"),
                             ("withdraw", "Withdraw"),
+                            ("adopt", "Adopt"),
+                            ("resend", "Resend"),
+                            ("settle_rejected", "Settle Rejected"),
+                            ("compensate", "Compensate"),
+                            ("refund", "Refund"),
+                            ("replay_thread", "Replay Thread"),
                         ]
                     ),
                 ),
@@ -229,6 +235,41 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="Scan",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("asked_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("asked_by", models.BigIntegerField(null=True)),
+                ("escalation", models.BigIntegerField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("counts", models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict)),
+                ("found", models.IntegerField(db_default=0, default=0)),
+                ("opened", models.IntegerField(db_default=0, default=0)),
+                ("cleared", models.IntegerField(db_default=0, default=0)),
+                ("error", models.TextField(db_default="", default="")),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("finished_at__isnull", True)), fields=["id"], name="escalations_scan_unfinished"
+                    ),
+                    models.Index(condition=models.Q(("escalation__isnull", True)), fields=["-id"], name="escalations_scan_whole"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("finished_at__isnull", True)),
+                        fields=("escalation",),
+                        name="escalations_scan_one_of_a_case",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("finished_at__isnull", True), ("started_at__isnull", False), _connector="OR"),
+                        name="escalations_scan_began",
+                    ),
+                ],
+            },
         ),
         migrations.CreateModel(
             name="Signature",
@@ -445,7 +486,13 @@ class Migration(migrations.Migration):
             model_name="decision",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    ("kind__in", ["approve", "reject", "answer", "retry", "close", "expire", "settle", "take_over", "withdraw"])
+                    (
+                        "kind__in",
+                        [
+                            *("approve", "reject", "answer", "retry", "close", "expire", "settle", "take_over", "withdraw"),
+                            *("adopt", "resend", "settle_rejected", "compensate", "refund", "replay_thread"),
+                        ],
+                    )
                 ),
                 name="escalations_decision_kind_known",
             ),
@@ -470,7 +517,27 @@ class Migration(migrations.Migration):
             model_name="decision",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    models.Q(("kind__in", ["approve", "take_over"]), _negated=True),
+                    models.Q(("kind", "compensate"), _negated=True),
+                    models.Q(("needs__isnull", False), ("signed__gte", models.F("needs"))),
+                    _connector="OR",
+                ),
+                name="escalations_decision_compensation_signed",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        (
+                            "kind__in",
+                            [
+                                *("approve", "take_over"),
+                                *("adopt", "resend", "settle_rejected", "compensate", "refund", "replay_thread"),
+                            ],
+                        ),
+                        _negated=True,
+                    ),
                     ("requested_by__isnull", True),
                     models.Q(("decided_by", models.F("requested_by")), _negated=True),
                     _connector="OR",

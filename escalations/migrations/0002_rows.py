@@ -76,6 +76,13 @@ CREATE FUNCTION public.escalations_carry_decision() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.requested_by := (SELECT requested_by FROM public.escalations_escalation WHERE id = NEW.escalation_id FOR UPDATE);
+    -- What was put right by hand has no preview: whoever decides says how many are needed, and who signed before are acts.
+    IF NEW.kind = 'compensate' THEN
+        NEW.signed := 1 + (SELECT count(DISTINCT a.by) FROM public.escalations_act a
+                           WHERE a.escalation_id = NEW.escalation_id AND a.kind = 'signed' AND a.detail ->> 'exit' = NEW.kind
+                             AND a.by <> NEW.decided_by AND a.by IS DISTINCT FROM NEW.requested_by);
+        RETURN NEW;
+    END IF;
     NEW.needs := (SELECT p.needs FROM public.escalations_preview p JOIN public.escalations_revision r ON r.id = p.revision_id
                   WHERE p.id = NEW.preview_id AND r.id = NEW.revision_id AND r.escalation_id = NEW.escalation_id
                     AND r.as_person = (NEW.kind = 'take_over')
