@@ -1,6 +1,6 @@
 """One attempt to take the money of a payment intent, and its end: at once, later, or after the customer acted."""
 
-from sandbox.stripe import cards, charges, events, objects, schedule
+from sandbox.stripe import cards, charges, disputes, events, objects, schedule
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.refusals import declined
 from sandbox.stripe.store import Cause, Transaction
@@ -52,6 +52,8 @@ def succeed(tx: Transaction, intent: Json, *, charge: Json, cause: Cause) -> Jso
     intent |= {"next_action": None, "processing": None}
     tx.put(intent)
     events.emit(tx, "payment_intent.succeeded", intent)
+    if cards.behind(charge["payment_method_details"]).disputed:
+        disputes.begin(tx, charge)
     return intent
 
 

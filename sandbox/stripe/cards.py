@@ -34,6 +34,7 @@ class Method:
     authentication: bool = False
     settles: Literal["at once", "succeeded", "failed", "never"] = "at once"
     refunds: Literal["succeeded", "pending", "failing"] = "succeeded"
+    disputed: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -107,6 +108,7 @@ METHODS = {
         Method(name="pm_card_authenticationRequired", last4="3184", authentication=True),
         Method(name="pm_card_pendingRefund", last4="7726", refunds="pending"),
         Method(name="pm_card_refundFail", last4="5126", refunds="failing"),
+        Method(name="pm_card_createDispute", last4="0259", disputed=True),
         # Stripe has no card that stays in processing: these three are ours, for callers that charge cards only.
         Method(name="pm_card_sandboxProcessing", last4="7001", settles="succeeded"),
         Method(name="pm_card_sandboxProcessingFails", last4="7002", settles="failed", decline=NO_FUNDS),

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from sandbox.stripe import events, faults, money, settlements, webhooks
+from sandbox.stripe import events, faults, listings, money, settlements, webhooks
 from sandbox.stripe.api import Api
 from sandbox.stripe.exchange import Answer, Call, Json, as_json
 from sandbox.stripe.store import Store
 
 FURTHEST = 10 * 365 * 24 * 60 * 60  # seconds that one call may advance the clock
+LONGEST_PAGE = 200  # lines of a list
 HEALTH = "/_sandbox/health"
 
 
@@ -30,8 +31,10 @@ class Control:
         self._sender = sender
         self._routes: dict[tuple[str, str], Callable[[Json], Json]] = {
             ("GET", "money"): self._money,
+            ("GET", "sums"): lambda given: self._look(listings.sums),
             ("GET", "objects"): self._objects,
-            ("GET", "clock"): lambda given: {"now": store.now()},
+            ("GET", "under_way"): lambda given: self._look(listings.under_way),
+            ("GET", "clock"): lambda given: {"now": store.now(), "ahead": store.ahead()},
             ("POST", "clock"): self._advance,
             ("GET", "faults"): lambda given: {"faults": rules.listed()},
             ("POST", "faults"): rules.add,
@@ -52,21 +55,28 @@ class Control:
             return as_json(404, {"error": f"There is no {call.method} {call.path}."})
         try:
             return as_json(200, operate(read(call)))
-        except (Rejected, faults.BadRule, settlements.Impossible) as error:
+        except (Rejected, faults.BadRule, settlements.Impossible, events.Unknown) as error:
             return as_json(400, {"error": str(error)})
 
     def _money(self, given: Json) -> Json:
-        after = given.get("after", "0")
-        if not re.fullmatch(r"[0-9]{1,18}", after):
-            raise Rejected("`after` is the number of a movement.")
-        with self._store.transaction() as tx:
-            return {"movements": money.movements(tx, after=int(after))}
+        if "limit" in given:
+            return self._look(listings.movements, **cursor(given))
+        after = digits(given, "after", default=0)
+        return self._look(lambda tx: {"movements": money.movements(tx, after=after)})
 
     def _objects(self, given: Json) -> Json:
+        if "id" in given:
+            return self._look(lambda tx: listings.found(tx, given["id"]))
         kind = given.get("kind")
+        if "limit" in given:
+            return self._look(listings.objects, kinds=kind.split(",") if kind else list(listings.KINDS), **cursor(given))
         with self._store.transaction() as tx:
             rows = tx.execute("SELECT account, body FROM object WHERE :kind IS NULL OR kind = :kind ORDER BY seq", {"kind": kind})
             return {"objects": [json.loads(row["body"]) | {"account": row["account"]} for row in rows]}
+
+    def _look(self, listed: Callable[..., Json], **given: Any) -> Json:
+        with self._store.transaction() as tx:
+            return listed(tx, **given)
 
     def _advance(self, given: Json) -> Json:
         seconds = number(given, "advance", most=FURTHEST)
@@ -75,41 +85,41 @@ class Control:
         return {"now": now}
 
     def _lift_faults(self, given: Json) -> Json:
-        self._rules.clear()
-        return {"faults": []}
+        if "id" in given:
+            self._rules.lift(digits(given, "id", default=0))
+        else:
+            self._rules.clear()
+        return {"faults": self._rules.listed()}
 
     def _settle(self, given: Json) -> Json:
         with self._store.transaction() as tx:
             return settlements.settle(tx, object_id=str(given.get("id")), status=str(given.get("status")))
 
     def _deliveries(self, given: Json) -> Json:
-        with self._store.transaction() as tx:
-            return {"deliveries": webhooks.deliveries(tx)} | asdict(self._sending().manners())
+        manners = asdict(self._sending().manners())
+        if "limit" in given:
+            return self._look(listings.deliveries, **cursor(given)) | manners
+        return self._look(lambda tx: {"deliveries": webhooks.deliveries(tx)}) | manners
 
     def _change_webhooks(self, given: Json) -> Json:
-        """Do one action: resend, pause, resume, delay, duplicate, reorder, drop, normal."""
+        """Do one action: resend, twin, pause, resume, delay, duplicate, reorder, in_order, drop, normal."""
         sender, action = self._sending(), given.get("action")
-        if action == "resend":
-            self._resend(str(given.get("event")))
+        if action in ("resend", "twin"):
+            self._look(events.twin if action == "twin" else events.again, event_id=str(given.get("event")))
             return asdict(sender.manners())
         changes: dict[Any, Callable[[], dict[str, object]]] = {
             "pause": lambda: {"paused": True},
             "resume": lambda: {"paused": False},
-            "delay": lambda: {"delay": number(given, "seconds", most=FURTHEST)},
+            "delay": lambda: {"delay": number(given, "seconds", least=0, most=FURTHEST)},
             "duplicate": lambda: {"copies": number(given, "copies", most=10)},
             "reorder": lambda: {"newest_first": True},
-            "drop": lambda: {"drop": number(given, "count", most=10_000)},
+            "in_order": lambda: {"newest_first": False},
+            "drop": lambda: {"drop": number(given, "count", least=0, most=10_000)},
             "normal": dict,
         }
         if action not in changes:
-            raise Rejected(f"`action` is one of resend, {', '.join(changes)}.")
+            raise Rejected(f"`action` is one of resend, twin, {', '.join(changes)}.")
         return asdict(sender.behave(**changes[action]()))
-
-    def _resend(self, event_id: str) -> None:
-        with self._store.transaction() as tx:
-            if not tx.execute("SELECT 1 FROM object WHERE id = ? AND kind = 'event'", (event_id,)).fetchone():
-                raise Rejected(f"There is no event {event_id}.")
-            events.deliver(tx, event_id)
 
     def _sending(self) -> webhooks.Sender:
         if self._sender is None:
@@ -130,9 +140,25 @@ def read(call: Call) -> Json:
     return given
 
 
-def number(given: Json, name: str, *, most: int) -> int:
-    """Return a whole number from 1 to `most` of a body."""
+def number(given: Json, name: str, *, least: int = 1, most: int) -> int:
+    """Return a whole number from `least` to `most` of a body."""
     value = given.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise Rejected(f"`{name}` is a whole number from 1 to {most}.")
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise Rejected(f"`{name}` is a whole number from {least} to {most}.")
     return value
+
+
+def digits(given: Json, name: str, *, default: int) -> int:
+    """Return a whole number of a query."""
+    value = given.get(name, str(default))
+    if not re.fullmatch(r"[0-9]{1,18}", value):
+        raise Rejected(f"`{name}` is a whole number.")
+    return int(value)
+
+
+def cursor(given: Json) -> dict[str, int]:
+    """Return which page of a list a query asks for."""
+    most = digits(given, "limit", default=0)
+    if not 1 <= most <= LONGEST_PAGE:
+        raise Rejected(f"`limit` is a whole number from 1 to {LONGEST_PAGE}.")
+    return {"before": digits(given, "before", default=10**18 - 1), "most": most}

@@ -47,6 +47,8 @@ def _charge(tx: Transaction, params: Json) -> Json:
     charge = objects.fetch(tx, "charge", charge_id, param="charge")
     if charge["status"] != "succeeded":
         raise unexpected(f"Charge {charge_id} has not succeeded.", code="charge_not_refundable")
+    if charge["disputed"]:
+        raise unexpected(f"Charge {charge_id} has been charged back; cannot issue a refund.", code="charge_disputed")
     return charge
 
 

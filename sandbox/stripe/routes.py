@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.stripe import balance, charges, customers, events, objects, payment_intents, payment_methods, refunds
+from sandbox.stripe import balance, charges, customers, disputes, events, objects, payment_intents, payment_methods, refunds
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.params import Schema
 from sandbox.stripe.refusals import unknown_url
@@ -47,6 +47,8 @@ ROUTES = (
     route("GET", "/v1/refunds", refunds.list_refunds, refunds.LIST),
     route("GET", "/v1/refunds/{}", refunds.get),
     route("POST", "/v1/refunds/{}/cancel", refunds.cancel),
+    route("GET", "/v1/disputes", disputes.list_disputes, disputes.LIST),
+    route("GET", "/v1/disputes/{}", disputes.get),
     route("GET", "/v1/events", events.list_events, events.LIST),
     route("GET", "/v1/events/{}", events.get),
     route("GET", "/v1/balance", balance.get),

@@ -129,6 +129,10 @@ class Store:
         """Return the sandbox's time: the real one plus what it was advanced."""
         return int(time.time()) + self._offset
 
+    def ahead(self) -> int:
+        """Return how far it was advanced, in seconds."""
+        return self._offset
+
     def advance(self, *, seconds: int) -> int:
         """Move the clock forward for good and return the new time."""
         with self.transaction() as tx:

@@ -80,6 +80,14 @@ def test_a_month_later_a_bank_may_still_return_a_refund(shop: Shop, sandbox: San
     assert sandbox.control("settle", {"id": refund.id, "status": "failed"})["status"] == "failed"
 
 
+def test_a_disputed_charge_cannot_be_refunded(shop: Shop) -> None:
+    intent = shop.charge("pm_card_createDispute")
+    refusal = refused(shop, intent)
+    assert (refusal.http_status, refusal.code, refunded(shop, intent)) == (400, "charge_disputed", 0)
+    (dispute,) = shop.v1.disputes.list({"payment_intent": intent.id}).data
+    assert (dispute.charge, shop.v1.disputes.retrieve(dispute.id).status) == (intent.latest_charge, "needs_response")
+
+
 def test_there_must_be_money_to_refund(shop: Shop) -> None:
     assert "successful charge" in str(refused(shop, shop.create()).user_message)
     with pytest.raises(stripe.InvalidRequestError, match="payment_intent or charge"):
