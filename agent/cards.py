@@ -16,6 +16,7 @@ from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
 from ledger.models import Execution
 from outbox.models import Message
+from outbox.sends_after import Undo
 
 RUNNING = Mark(state="queued", icon="circle-dashed", word="Running")
 NEXT = Mark(state="queued", icon="circle-dashed", word="Next")
@@ -72,6 +73,7 @@ class Step:
     attempts: Sequence[Evidence] = ()
     executions: Mapping[int, Execution] = field(default_factory=dict)
     effects: Mapping[int, Sequence[Message]] = field(default_factory=dict)
+    undos: Mapping[int, Undo] = field(default_factory=dict)  # by message
     escalations: Sequence[Escalation] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     signers: Mapping[int, Sequence[int]] = field(default_factory=dict)
@@ -153,7 +155,9 @@ def _done(step: Step, attempt: Evidence) -> tuple[Line, ...]:
         if at not in step.executions and what is not None and what.fate != "applied":
             return otherwise
         note = lines.edited(call, what, by=by)
-        return lines.applied(call, execution=step.executions.get(at), effects=step.effects.get(at, ()), note=note)
+        return lines.applied(
+            call, execution=step.executions.get(at), effects=step.effects.get(at, ()), undos=step.undos, note=note
+        )
 
     return tuple(map(one, step.calls, step.lines(attempt)))
 

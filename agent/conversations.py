@@ -16,7 +16,10 @@ from escalations.models import Escalation, Presence, Signature
 from ledger import evidence, people
 from ledger.evidence import Evidence
 from ledger.models import Attempt, AttemptOutcome, Execution
+from ledger.roles import ADMIN, roles_of
+from outbox import sends_after
 from outbox.models import Message
+from outbox.sends_after import Undo
 
 MOST_ENTRIES = 120  # newest entries of the transcript that a page shows unless asked for all
 MOST_QUESTIONS = 5
@@ -38,6 +41,7 @@ class Rows:
     escalations: list[Escalation]
     draft: str
     seq: int
+    undos: dict[int, Undo] = field(default_factory=dict)  # what can be taken back just now, by message
     signers: dict[int, list[int]] = field(default_factory=dict)  # by revision, in order
     proposal: standings.Standing | None = None  # what the undecided question is about, as reviewers have it now
     looking: list[Presence] = field(default_factory=list)  # who has its page open
@@ -95,6 +99,7 @@ def read(conversation: Conversation, *, everything: bool = False) -> Rows:
     notices = list(Notice.objects.filter(_since(since, "created_at"), thread=thread).order_by("id"))
     state = Thread.objects.filter(thread=thread).first()
     ids = {entry.message_id for entry in entries if entry.tool_calls}
+    effects = _effects(thread, ids)
     return Rows(
         conversation=conversation,
         thread=state,
@@ -105,7 +110,8 @@ def read(conversation: Conversation, *, everything: bool = False) -> Rows:
         executions={
             (row.ai_message_id, row.call_index): row for row in Execution.objects.filter(thread=thread, ai_message_id__in=ids)
         },
-        effects=_effects(thread, ids),
+        effects=effects,
+        undos=sends_after.offered(message for found in effects.values() for message in found),
         escalations=escalations,
         draft=Draft.objects.filter(thread=thread).values_list("text", flat=True).first() or "",
         seq=newest(thread),
@@ -141,6 +147,13 @@ def can_withdraw(rows: Rows, *, user: Any) -> bool:
         return False
     wrote = StaffMessage.objects.filter(thread=row.thread, author=user.pk, state=StaffMessage.State.TAKEN)
     return row.requested_by == user.pk or bool(wrote.exists())
+
+
+def can_undo(conversation: Conversation, *, user: Any) -> bool:
+    """Return whether this person may take back what the conversation sends: its own staff, and admins."""
+    if ADMIN in roles_of(user) or conversation.created_by_id == user.pk:
+        return True
+    return StaffMessage.objects.filter(thread=conversation.thread, author=user.pk).exclude(state="cancelled").exists()
 
 
 def newest(thread: UUID) -> int:

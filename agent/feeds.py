@@ -133,6 +133,7 @@ def _step(entry: TranscriptEntry, rows: Rows, *, live: bool) -> cards.Step:
         attempts=rows.attempts.get(name, ()),
         executions={index: row for (message, index), row in rows.executions.items() if message == name},
         effects={index: found for (message, index), found in rows.effects.items() if message == name},
+        undos=rows.undos,
         escalations=[row for row in rows.escalations if row.ai_message_id == name],
         names=rows.names,
         signers=rows.signers,

@@ -84,6 +84,12 @@ class WithdrawForm(forms.Form):
         return clean_text(text) if text.strip() else ""
 
 
+class UndoForm(forms.Form):
+    """Which effect is taken back."""
+
+    message = forms.IntegerField(min_value=1, max_value=2**63 - 1)
+
+
 class StepForm(forms.Form):
     """Whom one steps in for; empty: for the agent."""
 

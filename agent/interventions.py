@@ -1,22 +1,28 @@
-"""What people do to a conversation besides writing to the agent: withdraw a request, step in, say, hand back."""
+"""What people do to a conversation besides writing to the agent: withdraw, undo, step in, say, hand back."""
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
-from agent import histories, stepping_in, views
-from agent.forms import MessageForm, StepForm, WithdrawForm
+from agent import conversations, histories, stepping_in, views
+from agent.forms import MessageForm, StepForm, UndoForm, WithdrawForm
 from agent.models import Conversation
 from agent.permissions import (
     check_user_can_hand_back,
     check_user_can_step_in,
     check_user_can_talk,
+    check_user_can_undo,
     user_can_hand_back_for_others,
 )
 from escalations import facts, lifecycle
 from escalations.models import Escalation
 from ledger.roles import needs
 from ledger.spans import moment
+from outbox import bell, sends_after
+from outbox.models import Message
+
+TOO_LATE = "It is too late to undo this: the time for it is over. Nothing was changed."
 
 
 @require_POST
@@ -32,6 +38,25 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
         return views.act(request, row, lambda conn: lifecycle.withdraw(conn, user=views.user_id(request), **about))
     except facts.Fact as fact:
         return views.refused(request, row, conflict=late(fact), status=409)
+
+
+@require_POST
+@needs(check_user_can_undo)
+def undo(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take an effect back that was not sent yet, while there is time for it."""
+    row, form = get_object_or_404(Conversation, pk=pk), UndoForm(request.POST)
+    if not form.is_valid():
+        return views.refused(request, row, conflict="That effect does not exist.", status=422)
+    message = get_object_or_404(Message, pk=form.cleaned_data["message"], thread=row.thread)
+    if not conversations.can_undo(row, user=request.user):
+        raise PermissionDenied
+    user = views.user_id(request)
+    try:
+        answer = views.act(request, row, lambda conn: sends_after.undo(conn, message=message.pk, user=user), ring=False)
+    except sends_after.TooLate:
+        return views.refused(request, row, conflict=TOO_LATE, status=409)
+    bell.ring("outbox.deliver")
+    return answer
 
 
 @require_POST

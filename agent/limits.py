@@ -16,6 +16,8 @@ from agent.permissions import check_user_can_set_limits
 from agent.tools import registry
 from ledger import connections, wiring
 from ledger.roles import needs
+from outbox import sends_after
+from outbox.forms import PauseForm
 
 log = structlog.get_logger()
 SAID = {
@@ -48,6 +50,26 @@ def pause(request: HttpRequest) -> HttpResponse:
         form.add_error("reason", SAID[type(refusal)])
         return _draw_all(request, switch_form=form, status=409)
     messages.success(request, done)
+    return redirect("agent:limits")
+
+
+@require_POST
+@needs(check_user_can_set_limits)
+def send_after(request: HttpRequest) -> HttpResponse:
+    """Set how long the messages of a topic wait before they leave; it counts for what is queued from then on."""
+    form = PauseForm(request.POST)
+    if not form.is_valid():
+        return _draw_all(request, pause_form=form, status=422)
+    given = form.cleaned_data
+    try:
+        with connections.writing() as conn:
+            sends_after.set_pause(conn, **given, user=int(request.user.pk))
+    except sends_after.NothingChanges:
+        form.add_error("seconds", SAID[amendments.NothingChanges])
+        return _draw_all(request, pause_form=form, status=409)
+    log.warning("outbox.send_after.set", topic=given["topic"], seconds=given["seconds"], user=request.user.pk)
+    done = f"can be undone for {sends_after.words(given['seconds'])}" if given["seconds"] else "leave at once"
+    messages.success(request, f"Messages of {given['topic']} that are queued from now on {done}.")
     return redirect("agent:limits")
 
 
@@ -135,7 +157,12 @@ def _writing() -> list[str]:
 
 
 def _draw_all(
-    request: HttpRequest, *, switch_form: SwitchForm | None = None, problem: str = "", status: int = 200
+    request: HttpRequest,
+    *,
+    switch_form: SwitchForm | None = None,
+    pause_form: PauseForm | None = None,
+    problem: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     paused, pending = rulebook.pauses(), rulebook.pending()
     context = {
@@ -149,6 +176,7 @@ def _draw_all(
         "always": [*wiring.plugged("BACKSTOP_POLICY_FACTS").always, *numbers.ALWAYS],
         "history": rulebook.history(),
         "switch_form": switch_form or SwitchForm(tools=_writing()),
+        "undo": {"current": sends_after.current(), "history": sends_after.history(), "form": pause_form or PauseForm()},
         "problem": problem,
     }
     return render(request, "agent/limits.html", context, status=status)

@@ -13,6 +13,7 @@ from ledger.marks import CALLS, Mark
 from ledger.models import Execution
 from outbox.fates import Fate, fate
 from outbox.models import Message
+from outbox.sends_after import Undo
 
 Call = Mapping[str, Any]  # {"index", "id", "tool", "arguments"}
 GONE = frozenset({"undone", "never_ran", "rejected", "dropped", "stopped"})  # struck through: not what the database says
@@ -32,6 +33,7 @@ class Line:
     limit: str = ""  # what a rule measured and allows
     next_check_at: datetime | None = None
     fates: tuple[Fate, ...] = ()
+    undos: tuple[Undo, ...] = ()  # what can still be taken back of its effects
 
 
 def asked(calls: Sequence[Call], *, mark: Mark, gone: bool = False) -> tuple[Line, ...]:
@@ -39,7 +41,9 @@ def asked(calls: Sequence[Call], *, mark: Mark, gone: bool = False) -> tuple[Lin
     return tuple(Line(number=call["index"] + 1, sentence=_proposed(call), mark=mark, gone=gone) for call in calls)
 
 
-def applied(call: Call, *, execution: Execution | None, effects: Sequence[Message], note: str = "") -> Line:
+def applied(
+    call: Call, *, execution: Execution | None, effects: Sequence[Message], undos: Mapping[int, Undo], note: str = ""
+) -> Line:
     """Return what an applied call did, and where its external effects stand; `note` is what people changed of it."""
     fates = tuple(fate(message) for message in effects)
     last = fates[-1] if fates else None
@@ -48,6 +52,7 @@ def applied(call: Call, *, execution: Execution | None, effects: Sequence[Messag
         sentence=_done(execution) if execution else _proposed(call),
         mark=Mark(state=last.state, icon=last.icon, word=last.word) if last else CALLS["applied"],
         fates=fates,
+        undos=tuple(undos[message.id] for message in effects if message.id in undos),
         note=" ".join(filter(None, [note, last.note if last else ""])),
         next_check_at=last.next_check_at if last else None,
     )

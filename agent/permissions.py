@@ -55,6 +55,16 @@ def user_can_hand_back_for_others(user: Any) -> bool:
     return bool(roles_of(user) & {REVIEWER, ADMIN})
 
 
+def check_user_can_undo(user: Any) -> None:
+    """Support staff and admins take back what was not sent yet; of which conversations is for `conversations.can_undo`."""
+    check_role(user, SUPPORT, ADMIN)
+
+
+def user_can_undo(user: Any) -> bool:
+    """Return whether the person may, in some conversation."""
+    return bool(roles_of(user) & {SUPPORT, ADMIN})
+
+
 def check_user_can_set_limits(user: Any) -> None:
     """Only admins pause writes and set limits."""
     check_role(user, ADMIN)

@@ -24,6 +24,7 @@ from agent.permissions import (
     user_can_see_evidence,
     user_can_step_in,
     user_can_talk,
+    user_can_undo,
 )
 from agent.stepping_in import Elsewhere
 from ledger import connections, faults, wiring
@@ -188,6 +189,7 @@ def talk(row: Conversation, *, user: Any, everything: bool = False) -> dict[str,
         "answers": rows.person is not None and rows.person.user == user.pk,
         "waits": waits.of(rows),
         "can_withdraw": user_can_talk(user) and reading.can_withdraw(rows, user=user),
+        "can_undo": bool(rows.undos) and user_can_undo(user) and reading.can_undo(row, user=user),
         "queue": rows.queued[1:] if stands.starting else rows.queued,
         "items": feeds.feed(rows, live=rows.runs, shown=shown),
         "new_id": uuid.uuid4(),

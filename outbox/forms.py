@@ -1,4 +1,4 @@
-"""What people type about messages: filters of the list, and the reason of a request."""
+"""What people type about messages: filters of the list, the reason of a request, how long a topic waits."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from django import forms
 from django.db.models import Q
 
 from ledger import filters, people
+from outbox import sends_after
 from outbox.models import Message
 
 STATES = {
@@ -65,3 +66,22 @@ class RequestForm(forms.Form):
     reason = forms.CharField(
         max_length=500, strip=True, error_messages={"required": "Say why: the reason is kept with the message."}
     )
+
+
+class PauseForm(forms.Form):
+    """How long the messages of a topic wait, so that they can be taken back."""
+
+    topic = forms.ChoiceField(error_messages=dict.fromkeys(["required", "invalid_choice"], "There is no such topic."))
+    seconds = forms.CharField(max_length=30, error_messages={"required": "Write how many seconds; 0 is off."})
+    reason = forms.CharField(max_length=300, error_messages={"required": "Say why: it is kept with the time."})
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["topic"].choices = [(topic, topic) for topic in sends_after.topics()]
+
+    def clean_seconds(self) -> int:
+        """Return the seconds."""
+        text = str(self.cleaned_data["seconds"])
+        if not (text.isascii() and text.isdigit() and int(text) <= sends_after.LONGEST):
+            raise forms.ValidationError(f"Write a whole number of seconds from 0 to {sends_after.LONGEST:,}; 0 is off.")
+        return int(text)
