@@ -83,7 +83,7 @@ GRANT EXECUTE ON FUNCTION public.agent_fence(uuid, bigint), public.billing_check
     public.agent_window_add(text[], date[], text[], bigint[], bigint[]) TO backstop_agent;
 
 -- outbox: delivery, and the effect of an outcome on the customer it belongs to.
-GRANT UPDATE (state, step, provider_id, provider_status, refusal, last_error, outcome_source, attempts, sends, ever_unknown,
+GRANT UPDATE (state, step, provider_id, provider_status, refusal, last_error, outcome_source, attempts, sends, spared, ever_unknown,
     compensation_needed, next_attempt_at, give_up_at, claimed_from, lease_token, lease_owner, leased_until, sending_at,
     first_sent_at, key_deadline, key_generation, finished_at, blocked, undo_until, seen)
     ON public.outbox_message TO backstop_outbox;  -- not what is sent

@@ -19,9 +19,9 @@ LEASE_SECONDS = 120  # far above the provider's time-outs (settings.STRIPE_TIMEO
 KEY_HOURS = 20  # the provider may forget a key after 24
 
 
-def _states(states: Iterable[str]) -> sql.Composable:
+def states(names: Iterable[str]) -> sql.Composable:
     """Return states as text of the statement: as parameters they would keep a generic plan from the partial indexes."""
-    return sql.SQL(", ").join(map(sql.Literal, states))
+    return sql.SQL(", ").join(map(sql.Literal, names))
 
 
 CLAIM = sql.SQL("""
@@ -40,7 +40,7 @@ SET state = 'leased', claimed_from = due.state, lease_token = pg_catalog.gen_ran
     attempts = m.attempts + (due.state <> 'accepted')::integer  -- counted now: a message that kills its worker runs out too
 FROM due WHERE m.id = due.id
 RETURNING m.*, now() >= m.give_up_at AS too_old, now() >= m.key_deadline AS key_expired
-""").format(claimable=_states(transitions.sources(Event.CLAIM)), unfinished=_states(transitions.UNFINISHED))
+""").format(claimable=states(transitions.sources(Event.CLAIM)), unfinished=states(transitions.UNFINISHED))
 BEGIN_SEND = """
 UPDATE public.outbox_message
 SET sending_at = now(), sends = sends + 1, first_sent_at = coalesce(first_sent_at, now()),

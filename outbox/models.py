@@ -50,6 +50,7 @@ class Message(models.Model):
     outcome_source = models.TextField(null=True)  # response, lookup, webhook, person
     attempts = models.IntegerField(default=0, db_default=0)
     sends = models.IntegerField(default=0, db_default=0)
+    spared = models.IntegerField(default=0, db_default=0)  # tries that used up no attempt: not sent, or everybody was refused
     max_attempts = models.IntegerField(default=12, db_default=12)
     ever_unknown = models.BooleanField(default=False, db_default=False)
     compensation_needed = models.BooleanField(default=False, db_default=False)
@@ -116,6 +117,10 @@ class Message(models.Model):
                 fields=["aggregate", "id"],
                 condition=models.Q(state__in=["ready", "leased", "accepted", "uncertain", "dead"]),
                 name="outbox_message_unfinished",
+            ),
+            # sweep: what waits although nothing is in its way any more
+            models.Index(
+                fields=["aggregate", "id"], condition=models.Q(state="ready", blocked=True), name="outbox_message_waiting"
             ),
             # rescue: leases that ran out
             models.Index(fields=["leased_until"], condition=models.Q(state="leased"), name="outbox_message_leased"),
