@@ -43,6 +43,7 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
+REVOKE ALL ON FUNCTION public.outbox_message_unblock_next() FROM PUBLIC;
 CREATE TRIGGER unblock_next AFTER UPDATE OF state ON public.outbox_message FOR EACH ROW
     WHEN (NEW.state IN ('succeeded', 'rejected', 'cancelled') AND OLD.state NOT IN ('succeeded', 'rejected', 'cancelled'))
     EXECUTE FUNCTION public.outbox_message_unblock_next();
