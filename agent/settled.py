@@ -38,13 +38,12 @@ def tell_conversation(conn: Connection[Any], *, message: Mapping[str, Any], outc
     events.emit(conn, thread=message["thread"], kind="feed")
 
 
-def tell_contradiction(conn: Connection[Any], *, message: Mapping[str, Any], status: str) -> None:
-    """Leave a notice that the provider says otherwise now than it did when the effect was settled; staff and model learn it."""
+def tell_contradiction(conn: Connection[Any], *, message: Mapping[str, Any], concern: str) -> None:
+    """Leave a notice that an effect came out otherwise than it should, which `concern` says; staff and model learn it."""
     if message["thread"] is None:
         return
     about = handlers.sentence(topic=message["topic"], payload=message["payload"])
-    was = {"succeeded": "confirmed", "rejected": "refused"}.get(message["state"], "withdrawn")
-    text = f"{about}: it was {was}, but now {message['destination'].capitalize()} says: {status}. A person will look."
+    text = f"{about}: {concern[:1].lower()}{concern[1:]} A person will look."
     kind = f"{message['topic'].partition('.')[0]}_contradicted"
     conn.execute(TELL, (message["thread"], kind, "uncertain", text, f"message:{message['id']}"))
     events.emit(conn, thread=message["thread"], kind="feed")

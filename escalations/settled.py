@@ -9,17 +9,28 @@ from psycopg.rows import dict_row
 from escalations import lifecycle
 from outbox import handlers
 
-STATE = (
-    "SELECT m.state, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal, m.compensation_needed,"
-    " e.on_behalf_of FROM public.outbox_message m LEFT JOIN public.ledger_execution e"
-    " ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index WHERE m.id = %s"
-)
+STATE = """
+SELECT m.state, m.outcome_source, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal,
+    m.compensation_needed, e.on_behalf_of
+FROM public.outbox_message m LEFT JOIN public.ledger_execution e
+    ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
+WHERE m.id = %s
+"""
+
+# The state in which an effect came out while people were asked about it → the system's answer to the question.
+CAME_RIGHT = {
+    "succeeded": "It is known by now: the payment provider carried it out.",
+    "rejected": "It is known by now: the payment provider did not carry it out.",
+    "cancelled": "It was withdrawn before anything was sent.",
+    "accepted": "The payment provider has it, and has not finished yet.",
+}
 
 
 def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Any) -> None:
     """Open an escalation for a refused payment, a dead message, or an effect that may have happened twice.
 
-    Runs as the outbox login inside the settling transaction; a second call for the same message changes nothing.
+    One that came right after a question about it was opened answers that question. Runs as the outbox login inside the
+    settling transaction; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(STATE, (message["id"],)).fetchone()
@@ -27,7 +38,11 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     if row["repeat"] == "harmless":  # a notice that nobody gets is for admins: asking people about it would send more of them
         return
     kind = kind_of(state=row["state"], topic=row["topic"], compensation_needed=row["compensation_needed"])
-    if kind is None or (kind == "rejected_payment" and known(conn, message_id=message["id"], kind=kind)):
+    if kind == "rejected_payment" and known(conn, message_id=message["id"], kind=kind):
+        return
+    if kind != "unknown_outcome" and row["state"] in CAME_RIGHT:
+        lifecycle.settle(conn, object=f"message:{message['id']}", text=CAME_RIGHT[row["state"]])
+    if kind is None or (kind == "rejected_payment" and row["outcome_source"] == "person"):  # who ended it knows
         return
     lifecycle.open(
         conn,
@@ -41,23 +56,19 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     )
 
 
-def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], status: str) -> None:
-    """Ask a person about a finished message of which the provider says otherwise now, such as a refund that failed later.
+def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], concern: str) -> None:
+    """Ask a person about what came of a message otherwise than it should, such as a refund that failed later.
 
-    The books stay as they are. Runs as the outbox login; a second call for the same message changes nothing.
+    `concern` says it in a sentence. Runs as the outbox login; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(STATE, (message["id"],)).fetchone()
     assert row is not None
-    if known(conn, message_id=message["id"], kind="dirty_state"):
-        return
-    was = {"succeeded": "carried out", "rejected": "refused"}.get(row["state"], "withdrawn")
-    why = f"Our books say that this was {was}, but now the payment provider says: {status}."
     lifecycle.open(
         conn,
         kind="dirty_state",
         object=f"message:{message['id']}",
-        payload=payload(kind="dirty_state", message_id=message["id"], row=row) | {"reason": why},
+        payload=payload(kind="dirty_state", message_id=message["id"], row=row) | {"reason": concern},
         thread=row["thread"],
         subject=row["subject"],
         requested_by=row["on_behalf_of"],

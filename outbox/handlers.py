@@ -32,15 +32,26 @@ def always(conn: Connection[Any], *, message: Mapping[str, Any]) -> bool:
     return True
 
 
+def untouched(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
+    """Leave the books as they are, for a topic whose successes are final."""
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Handler:
-    """One topic. `settle` runs inside the settling transaction, for a final outcome only, and must be idempotent."""
+    """One topic. `settle` runs inside the settling transaction, for a final outcome only, and must be idempotent.
+
+    It returns a sentence when a person has to know of what came of it, such as money that nobody owes.
+    """
 
     topic: str
     destination: str
     repeat: Repeat
     steps: Callable[[Mapping[str, Any], UUID], list[Step]]
-    settle: Callable[..., None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
+    settle: Callable[..., str | None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
+    take_back: Callable[..., str | None] = untouched  # the same, when the provider takes a success back
+    # (conn, *, message, reason) -> what was done: sends money back that was taken and is not owed, or raises Refusal
+    give_back: Callable[..., str] | None = None
     wanted: Callable[..., bool] = always  # (conn, *, message): False withdraws what has not left yet; asked before each send
     refusal_asks_person: bool = False  # what the provider refuses is put before a reviewer
     sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"
@@ -82,6 +93,11 @@ def frozen(handler: Handler, *, payload: Mapping[str, Any], uid: UUID) -> list[d
     return [asdict(step) | {"key": f"{uid}:{step.name}"} for step in handler.steps(payload, uid)]
 
 
-def settle(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
-    """Apply the domain's effect of a final outcome."""
-    find(message["topic"]).settle(conn, message=message, outcome=outcome)
+def settle(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
+    """Apply the domain's effect of a final outcome, and return what a person has to know of it, if anything."""
+    return find(message["topic"]).settle(conn, message=message, outcome=outcome)
+
+
+def can_give_back() -> list[str]:
+    """Return the topics that take money, and can send it back."""
+    return [handler.topic for handler in every() if handler.give_back]

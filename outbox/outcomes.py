@@ -6,6 +6,10 @@ from typing import Any, Literal
 
 Kind = Literal["succeeded", "rejected", "accepted", "advanced", "retry", "uncertain", "dead", "park", "cancelled"]
 FINAL = ("succeeded", "rejected", "cancelled")
+SEEN = (
+    *("id", "object", "status", "amount", "amount_received", "currency", "customer", "payment_intent", "latest_charge"),
+    *("cancellation_reason", "failure_reason", "created", "livemode", "metadata"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,7 @@ class Outcome:
     error: str | None = None  # a class and a code, never text that holds customer data
     retry_after: float | None = None  # seconds
     verify: bool = False  # ask the provider how things stand before believing this
+    seen: Mapping[str, Any] | None = None  # the provider's object, of which only what people compare is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +119,9 @@ def _intent(error: Mapping[str, Any]) -> str | None:
 def judge_object(found: Mapping[str, Any], *, asked: Mapping[str, Any], last: bool) -> Outcome:
     """Return what a PaymentIntent or a refund says, as an answer to the last step or to an earlier one."""
     if not found.get("id") or not as_asked(found, asked=asked):
-        return Outcome(kind="uncertain", error="not what was asked for")
+        return Outcome(kind="uncertain", error="not what was asked for", seen=compared(found))
     status = str(found.get("status"))
-    known = Outcome(kind="uncertain", provider_id=found["id"], provider_status=status)
+    known = Outcome(kind="uncertain", provider_id=found["id"], provider_status=status, seen=compared(found))
     if found.get("object") == "refund":
         return _judge_refund(found, known)
     return _judge_intent(found, known, last=last)
@@ -146,6 +151,15 @@ def _judge_refund(refund: Mapping[str, Any], known: Outcome) -> Outcome:
     if status in ("failed", "canceled"):
         return replace(known, kind="rejected", refusal=refund.get("failure_reason") or status)
     return replace(known, error=f"unexpected status {status}")
+
+
+def compared(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the provider's object, for people who hold it against the request: no name, no text of a bank."""
+    kept = {name: found[name] for name in SEEN if found.get(name) is not None}
+    failed = found.get("last_payment_error")
+    if isinstance(failed, Mapping):
+        kept["last_payment_error"] = failed.get("decline_code") or failed.get("code")
+    return kept
 
 
 def as_asked(found: Mapping[str, Any], *, asked: Mapping[str, Any]) -> bool:

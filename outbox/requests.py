@@ -1,4 +1,4 @@
-"""What people ask of a message: withdraw it before it is sent, or try a dead one again. Pages record it, the worker does it."""
+"""What people ask of a message: pages record it, the outbox worker does it, and says in the request what came of it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,63 +8,80 @@ import structlog
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from outbox import settling, transitions
+from ledger.refusals import Refusal
+from outbox import adoptions, exits, handlers
+from outbox.exits import NotNow
 from outbox.leases import Row
-from outbox.messages import GIVE_UP_AFTER
-from outbox.outcomes import Outcome
-from outbox.transitions import Event
 
 log = structlog.get_logger()
 
 ASK = """
-INSERT INTO public.outbox_request (message_id, kind, reason, requested_by)
-SELECT id, %(kind)s, %(reason)s, %(user)s FROM public.outbox_message WHERE id = %(message)s AND {allowed}
+INSERT INTO public.outbox_request (message_id, kind, reason, requested_by, escalation)
+SELECT id, %(kind)s, %(reason)s, %(user)s, %(escalation)s FROM public.outbox_message WHERE id = %(message)s AND ({allowed})
 ON CONFLICT DO NOTHING
 """
+POSSIBLE = "SELECT {each} FROM public.outbox_message WHERE id = %(message)s"
+AT_PROVIDER = "repeat <> 'harmless'"  # what is harmless has no object that could be asked about
 ALLOWED = {
     "cancel": "state IN ('ready', 'leased') AND first_sent_at IS NULL",
     "replay": "state = 'dead' AND NOT compensation_needed",
+    "look_up": f"first_sent_at IS NOT NULL AND {AT_PROVIDER}",
+    "adopt": f"state IN ('accepted', 'uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND {AT_PROVIDER}",
+    "resend": "state IN ('uncertain', 'dead') AND first_sent_at IS NOT NULL AND repeat = 'keyed' AND NOT compensation_needed"
+    " AND (key_deadline IS NULL OR key_deadline > now())",
+    "settle_rejected": f"state IN ('uncertain', 'dead') AND {AT_PROVIDER}",
+    "compensate": f"(state = 'dead' OR compensation_needed) AND {AT_PROVIDER}",
+    "refund": "state IN ('uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND topic = ANY(%(takers)s)",
 }
 OPEN = """
-SELECT id, message_id, kind FROM public.outbox_request WHERE carried_out_at IS NULL AND id > %s ORDER BY id LIMIT 1
-FOR UPDATE SKIP LOCKED
+SELECT id, message_id, kind, reason, requested_by, now() - requested_at AS age FROM public.outbox_request
+WHERE carried_out_at IS NULL AND message_id IS NOT NULL AND id > %s ORDER BY id LIMIT 1
 """
+HELD = "SELECT id FROM public.outbox_request WHERE id = %s AND carried_out_at IS NULL FOR UPDATE SKIP LOCKED"
 DONE = "UPDATE public.outbox_request SET carried_out_at = now(), outcome = %s WHERE id = %s"
-REPLAY = """
-UPDATE public.outbox_message
-SET state = %(state)s, attempts = 0, next_attempt_at = now(), give_up_at = now() + %(give_up_after)s, last_error = NULL
-WHERE id = %(message)s AND state = ANY(%(sources)s) AND first_sent_at IS NOT DISTINCT FROM %(first_sent_at)s
-  AND NOT compensation_needed
-"""
 
 
 class NotPossible(Exception):
     """The message's state does not allow this, or the same was asked before and is not done yet."""
 
 
-def ask(conn: Connection[Any], *, message: int, kind: str, reason: str, user: int) -> None:
-    """Record a request in the caller's transaction; raise NotPossible. Ring outbox.deliver after the commit."""
-    given = {"message": message, "kind": kind, "reason": reason, "user": user}
-    asked = conn.execute(ASK.format(allowed=ALLOWED[kind]), given)
+def ask(conn: Connection[Any], *, message: int, kind: str, reason: str, user: int, escalation: int | None = None) -> None:
+    """Record a request in the caller's transaction; raise NotPossible. Ring outbox.deliver after the commit.
+
+    `escalation` is the question whose decision it is.
+    """
+    given = {"message": message, "kind": kind, "reason": reason, "user": user, "escalation": escalation}
+    asked = conn.execute(ASK.format(allowed=ALLOWED[kind]), given | {"takers": handlers.can_give_back()})
     if asked.rowcount != 1:
         raise NotPossible(kind)
 
 
-def carry_out(conn: Connection[Any]) -> int:
-    """Do what open requests ask for, each in a transaction of its own, and return how many were done."""
+def possible(conn: Connection[Any], *, message: int) -> list[str]:
+    """Return the kinds that the message's state allows to be asked for, for pages that offer them."""
+    each = ", ".join(f"coalesce({allowed}, false)" for allowed in ALLOWED.values())
+    given = {"message": message, "takers": handlers.can_give_back()}
+    row = conn.execute(POSSIBLE.format(each=each), given).fetchone()
+    return [kind for kind, allowed in zip(ALLOWED, row, strict=True) if allowed] if row else []
+
+
+def carry_out(conn: Connection[Any], *, go_on: Callable[[], bool] = lambda: True) -> int:
+    """Do what open requests ask for, each in a transaction of its own, and return how many were done.
+
+    `conn` is in autocommit mode: the provider is asked outside any transaction. `go_on` says whether to take another one.
+    """
     last, done = 0, 0
-    while True:
+    while go_on():
+        request = _next(conn, after=last)
+        if request is None:
+            break
+        last = request["id"]
         try:
-            with conn.transaction():
-                request = _next(conn, after=last)
-                if request is None:
-                    return done
-                last = request["id"]
-                done += _do(conn, request)
+            done += _do(conn, request)
         except psycopg.OperationalError:
             raise
         except Exception:  # one request must not keep the others waiting
             log.exception("outbox.request.failed", request=last)
+    return done
 
 
 def _next(conn: Connection[Any], *, after: int) -> Row | None:
@@ -73,33 +90,29 @@ def _next(conn: Connection[Any], *, after: int) -> Row | None:
 
 
 def _do(conn: Connection[Any], request: Row) -> bool:
-    """Carry one request out and return True; False leaves it open, because a worker has the message just now."""
-    with conn.cursor(row_factory=dict_row) as cursor:
-        query = "SELECT * FROM public.outbox_message WHERE id = %s FOR UPDATE"
-        message = cursor.execute(query, (request["message_id"],)).fetchone()
-    assert message is not None  # a foreign key says so
-    if message["state"] == "leased" and message["first_sent_at"] is None:
+    """Carry one request out and return True; False leaves it open, because a worker has the message, or it, just now."""
+    try:
+        asked = exits.prepare(conn, request=request)
+    except NotNow:
         return False
-    verbs: dict[str, Callable[..., str]] = {"cancel": _cancel, "replay": _replay}
-    outcome = verbs[request["kind"]](conn, message)
-    conn.execute(DONE, (outcome, request["id"]))
+    with conn.transaction():
+        if conn.execute(HELD, (request["id"],)).fetchone() is None:
+            return False
+        message = adoptions.locked(conn, message=request["message_id"])
+        if exits.is_in_work(message, kind=request["kind"]):
+            return False
+        outcome = _carried_out(conn, message=message, request=request, asked=asked)
+        conn.execute(DONE, (outcome, request["id"]))
     log.info("outbox.request.carried_out", request=request["id"], message=message["id"], kind=request["kind"], outcome=outcome)
     return True
 
 
-def _cancel(conn: Connection[Any], message: Row) -> str:
-    withdrawn = settling.adopt(conn, message=message, outcome=Outcome(kind="cancelled"), source="person")
-    return "withdrawn" if withdrawn else f"too late: {message['state']}"
-
-
-def _replay(conn: Connection[Any], message: Row) -> str:
-    """Put a dead message back: to be sent if nothing ever left, else to be looked up first."""
-    event = Event.REPLAY_UNSENT if message["first_sent_at"] is None else Event.REPLAY_SENT
-    given = {
-        "message": message["id"],
-        "state": transitions.TARGETS[event][1],
-        "sources": transitions.sources(event),
-        "first_sent_at": message["first_sent_at"],
-        "give_up_after": GIVE_UP_AFTER,
-    }
-    return "put back" if conn.execute(REPLAY, given).rowcount == 1 else f"not possible: {message['state']}"
+def _carried_out(conn: Connection[Any], *, message: Row, request: Row, asked: exits.Asked | None) -> str:
+    """Return what was done, or why nothing was: then nothing has changed."""
+    try:
+        with conn.transaction():
+            return exits.EXITS[request["kind"]](conn, message=message, request=request, asked=asked)
+    except (exits.Impossible, Refusal) as error:
+        if asked is not None:  # that the provider was asked is evidence all the same
+            adoptions.note(conn, message=message, outcome=asked.outcome, delivery=asked.delivery)
+        return f"not possible: {error}"

@@ -8,9 +8,10 @@ from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from ledger import faults, wiring
-from outbox import handlers, transitions
+from outbox import backoff, handlers, transitions
 from outbox.leases import LeaseLost, Row
 from outbox.outcomes import FINAL, Outcome
 from outbox.transitions import Event
@@ -33,18 +34,25 @@ LEAVE = """
 UPDATE public.outbox_message
 SET state = %(state)s, claimed_from = NULL, lease_token = NULL, lease_owner = NULL, leased_until = NULL, sending_at = NULL,
     provider_id = coalesce(%(provider_id)s, provider_id), provider_status = coalesce(%(provider_status)s, provider_status),
-    refusal = coalesce(%(refusal)s, refusal), last_error = %(error)s, outcome_source = %(source)s,
-    ever_unknown = ever_unknown OR %(unknown)s,
-    compensation_needed = compensation_needed OR (%(compensate)s AND first_sent_at IS NOT NULL),
+    refusal = CASE WHEN %(state)s <> 'succeeded' THEN coalesce(%(refusal)s, refusal) END, last_error = %(error)s,
+    outcome_source = %(source)s, ever_unknown = ever_unknown OR %(unknown)s, seen = coalesce(%(seen)s, seen),
+    compensation_needed = NOT %(final)s AND (compensation_needed OR (%(compensate)s AND first_sent_at IS NOT NULL)),
     attempts = attempts - %(refunded)s, next_attempt_at = now() + make_interval(secs => %(delay)s),
     key_generation = key_generation + %(new_key)s::integer,
     key_deadline = CASE WHEN %(unsent)s OR %(new_key)s THEN NULL ELSE key_deadline END,
-    first_sent_at = CASE WHEN %(unsent)s AND step = 0 THEN NULL ELSE first_sent_at END,
+    first_sent_at = CASE WHEN %(unsent)s AND step = 0 THEN NULL WHEN %(state)s = 'succeeded' THEN coalesce(first_sent_at, now())
+                         ELSE first_sent_at END,
     give_up_at = CASE WHEN %(state)s = 'accepted' AND claimed_from IS DISTINCT FROM 'accepted'
                       THEN now() + make_interval(days => %(days)s) ELSE give_up_at END,
     finished_at = CASE WHEN %(final)s THEN now() END
 WHERE id = %(id)s AND state = ANY(%(sources)s) AND (%(token)s::uuid IS NULL OR lease_token = %(token)s)
   AND (%(state)s <> 'cancelled' OR first_sent_at IS NULL)
+RETURNING *
+"""
+OVERTURN = """
+UPDATE public.outbox_message
+SET provider_status = %(provider_status)s, refusal = coalesce(%(refusal)s, refusal), seen = coalesce(%(seen)s, seen)
+WHERE id = %(id)s AND state = ANY(%(sources)s) AND provider_status IS DISTINCT FROM %(provider_status)s
 RETURNING *
 """
 RECORD = """
@@ -109,16 +117,49 @@ def settle(
     raise LeaseLost(f"message {message['id']}")
 
 
-def adopt(conn: Connection[Any], *, message: Row, outcome: Outcome, source: str, delivery: Delivery | None = None) -> Row | None:
-    """Take over a final outcome that the provider or a person gave, whoever holds the lease, and return the message.
+def adopt(
+    conn: Connection[Any],
+    *,
+    message: Row,
+    outcome: Outcome,
+    source: str,
+    delivery: Delivery | None = None,
+    event: Event | None = None,
+) -> Row | None:
+    """Take over an outcome that the provider or a person gave, whoever holds the lease, and return the message.
 
-    None when its state no longer allows that. The lease is cleared, so that its holder's late answer changes nothing.
+    None when its state does not allow that. The lease is cleared, so that its holder's late answer changes nothing. `event`
+    is what happens to the message, if not what the outcome's kind says.
     """
+    event, wait = event or EVENTS[outcome.kind], backoff.LOOK_AGAIN if outcome.kind == "accepted" else 0.0
     with conn.transaction():
-        after = _leave(conn, message=message, token=None, event=EVENTS[outcome.kind], outcome=outcome, source=source, delay=0.0)
+        after = _leave(conn, message=message, token=None, event=event, outcome=outcome, source=source, delay=wait)
         if after is not None:
             record(conn, message=message, delivery=delivery)
             _take_effect(conn, message=after, outcome=outcome, changed=True)
+    return after
+
+
+def overturn(conn: Connection[Any], *, message: Row, outcome: Outcome, delivery: Delivery | None = None) -> Row | None:
+    """Take back in the books what the provider takes back of a success, and put it before a person; return the message.
+
+    The message stays what it was: it did succeed. None when that was known before.
+    """
+    given = {
+        "id": message["id"],
+        "sources": transitions.sources(Event.OVERTURN),
+        "provider_status": outcome.provider_status,
+        "refusal": outcome.refusal,
+        "seen": _json(outcome.seen),
+    }
+    with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
+        after = cursor.execute(OVERTURN, given).fetchone()
+        if after is not None:
+            record(conn, message=message, delivery=delivery)
+            speak_for(conn, message=after)
+            concern = handlers.find(after["topic"]).take_back(conn, message=after, outcome=outcome)
+            was = f"It was carried out, but now the payment provider says: {outcome.provider_status}."
+            _ask_person(conn, message=after, concern=concern or was)
     return after
 
 
@@ -168,6 +209,7 @@ def _leave(
         "new_key": _needs_new_key(message, outcome),
         "days": ACCEPTED_DAYS,
         "final": outcome.kind in FINAL,
+        "seen": _json(outcome.seen),
     }
     with conn.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(LEAVE, given).fetchone()
@@ -179,14 +221,29 @@ def _needs_new_key(message: Row, outcome: Outcome) -> bool:
     return stuck and bool(message["steps"][message["step"]]["renewable"])
 
 
+def _json(value: Mapping[str, Any] | None) -> Jsonb | None:
+    return None if value is None else Jsonb(dict(value))
+
+
 def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, changed: bool) -> None:
     """Apply the domain's effect of a final outcome, and tell whoever asked to be told of a change."""
+    speak_for(conn, message=message)
+    concern = handlers.settle(conn, message=message, outcome=outcome) if outcome.kind in FINAL else None
+    if changed:
+        for tell in wiring.plugged_all("BACKSTOP_ON_SETTLED"):
+            tell(conn, message=message, outcome=outcome)
+    if concern:
+        _ask_person(conn, message=message, concern=concern)
+
+
+def speak_for(conn: Connection[Any], *, message: Row) -> None:
+    """Let what follows in this transaction be about the message's customer, and be known as this message's doing."""
     subject = "" if message["subject"] is None else str(message["subject"])
     conn.execute(
         "SELECT set_config('backstop.subject', %s, true), set_config('backstop.message', %s, true)", (subject, str(message["id"]))
     )
-    if outcome.kind in FINAL:
-        handlers.settle(conn, message=message, outcome=outcome)
-    if changed:
-        for tell in wiring.plugged_all("BACKSTOP_ON_SETTLED"):
-            tell(conn, message=message, outcome=outcome)
+
+
+def _ask_person(conn: Connection[Any], *, message: Row, concern: str) -> None:
+    for tell in wiring.plugged_all("BACKSTOP_ON_CONTRADICTED"):
+        tell(conn, message=message, concern=concern)

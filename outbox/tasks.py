@@ -27,7 +27,7 @@ def deliver() -> None:
             connections.end_overlong(conn, seconds=LONGEST)
         for message, state in leases.rescue(conn):
             log.warning("outbox.message.rescued", message=message, state=state)
-        requests.carry_out(conn)
+        requests.carry_out(conn, go_on=go_on)
     webhooks.process_due(pool, go_on=go_on)
     if relay.drain(pool, go_on=go_on, wake=lambda: bell.ring("outbox.deliver")):
         bell.ring("outbox.deliver")

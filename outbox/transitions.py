@@ -8,14 +8,17 @@ from outbox.models import Message
 
 
 class Event(StrEnum):
-    """What happens to a message. Everything but claim, cancel and replay needs the lease, or the provider's own word."""
+    """What happens to a message. It takes the lease, the provider's own word, or a person's request."""
 
     CLAIM = "claim"
     SEND = "send"  # written before each call
     ADVANCE = "advance"  # the step is done, the next one follows in the same lease
     SUCCEED = "succeed"
+    SUCCEED_LATE = "succeed_late"  # the money moved, although the provider, or a person, had said that it does not
     REJECT = "reject"
+    OVERTURN = "overturn"  # the provider takes a success back: the message stays what it was, the books get a reversal
     ACCEPT = "accept"  # the provider has it, not final
+    NOTE = "note"  # the same, learnt without a lease
     NOT_EXECUTED = "not_executed"  # provably, and no earlier try may have been executed
     UNKNOWN = "unknown"
     PUT_BACK = "put_back"  # nothing was learnt: a look-up without an answer
@@ -26,6 +29,9 @@ class Event(StrEnum):
     CANCEL = "cancel"  # only before the first send: see the constraint
     REPLAY_UNSENT = "replay_unsent"
     REPLAY_SENT = "replay_sent"
+    RESEND = "resend"  # looked up first, then sent with the key that it has
+    SETTLE_REJECTED = "settle_rejected"  # a person's: nothing is there, or nothing that can still succeed
+    COMPENSATE = "compensate"  # a person's: it was put right elsewhere
 
 
 class NotAllowed(Exception):
@@ -48,8 +54,11 @@ TARGETS: Mapping[Event, tuple[tuple[str, ...], str | None]] = MappingProxyType(
         Event.SEND: ((LEASED,), LEASED),
         Event.ADVANCE: ((LEASED,), LEASED),
         Event.SUCCEED: (ADOPTING, SUCCEEDED),
+        Event.SUCCEED_LATE: ((REJECTED, CANCELLED), SUCCEEDED),
         Event.REJECT: (ADOPTING, REJECTED),
+        Event.OVERTURN: ((SUCCEEDED,), SUCCEEDED),
         Event.ACCEPT: ((LEASED,), ACCEPTED),
+        Event.NOTE: ((UNCERTAIN, DEAD), ACCEPTED),
         Event.NOT_EXECUTED: ((LEASED,), READY),
         Event.UNKNOWN: ((LEASED,), UNCERTAIN),
         Event.PUT_BACK: ((LEASED,), None),
@@ -60,6 +69,17 @@ TARGETS: Mapping[Event, tuple[tuple[str, ...], str | None]] = MappingProxyType(
         Event.CANCEL: ((READY,), CANCELLED),
         Event.REPLAY_UNSENT: ((DEAD,), READY),
         Event.REPLAY_SENT: ((DEAD,), UNCERTAIN),
+        Event.RESEND: ((UNCERTAIN, DEAD), UNCERTAIN),
+        Event.SETTLE_REJECTED: ((UNCERTAIN, DEAD), REJECTED),
+        Event.COMPENSATE: ((DEAD,), REJECTED),
+    }
+)
+# What the provider says of an object, whoever brings its word: an event of its own, a look-up, a person.
+WORDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
+    {
+        "succeeded": (Event.SUCCEED, Event.SUCCEED_LATE),
+        "rejected": (Event.REJECT, Event.OVERTURN),
+        "accepted": (Event.NOTE,),
     }
 )
 
@@ -67,6 +87,11 @@ TARGETS: Mapping[Event, tuple[tuple[str, ...], str | None]] = MappingProxyType(
 def sources(event: Event) -> list[str]:
     """Return the states in which the event may happen."""
     return list(TARGETS[event][0])
+
+
+def told(state: str, word: str) -> Event | None:
+    """Return what the provider's word about an object is to a message in this state; None when it says nothing new."""
+    return next((event for event in WORDS.get(word, ()) if state in sources(event)), None)
 
 
 def after(state: str, event: Event, *, claimed_from: str | None = None) -> str:

@@ -17,8 +17,8 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
-from ledger import faults, wiring
-from outbox import gateway, live, lookups, settling, transitions
+from ledger import faults
+from outbox import adoptions, gateway, live, lookups, transitions
 from outbox.leases import Row
 from outbox.settling import Delivery
 
@@ -51,8 +51,16 @@ WHERE event_id = (
 RETURNING event_id, type, object_id, payload, attempts
 """
 PROCESSED = "UPDATE public.outbox_webhook_event SET processed_at = now(), outcome = %s WHERE event_id = %s"
+# Two ids of one change show the object alike. What was passed over, or is to be tried again, is no reason to pass over another.
+TWIN = """
+SELECT event_id FROM public.outbox_webhook_event
+WHERE object_id = %(object_id)s AND type = %(type)s AND event_id <> %(event_id)s
+  AND payload #> '{data,object}' = %(about)s AND split_part(outcome, ':', 1) IN ('settled', 'taken back')
+LIMIT 1
+"""
 OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
 ID = re.compile(r"\w+", re.ASCII)  # of an object that a message of ours can have made; look-ups put it into an address
+TAKEN_BACK = ("failed", "canceled")  # what may follow a success
 MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
 
 
@@ -124,26 +132,30 @@ def _process(pool: Pool, event: Row) -> str | None:
         return "wrong mode"
     with pool.connection() as conn:
         message = _message(conn, event)
+        twin = message and _twin(conn, event)
     if message is None:
         return "not ours"
+    if twin:
+        return f"same as {twin}"
     if message["provider_id"] not in (None, event["object_id"]):
         return "another object"  # such as one whose creation got no answer and was replaced
-    if message["state"] in transitions.FINAL:
-        return _compared(pool, message, event)
+    if _says_nothing_new(message, event):
+        return f"already {message['state']}"
     return _adopt(pool, message, event)
 
 
-def _compared(pool: Pool, message: Row, event: Row) -> str:
-    """Return how an event fits what was settled before; one that contradicts it changes nothing, and is put before a person."""
+def _twin(conn: Connection[Any], event: Row) -> str | None:
+    """Return the id of another event that told of the same change and was heeded: the provider may make two of one."""
+    found = conn.execute(TWIN, event | {"about": Jsonb(dict(about(event["payload"])))}).fetchone()
+    return found and str(found[0])
+
+
+def _says_nothing_new(message: Row, event: Row) -> bool:
+    """Return whether a finished message needs no look: what the event shows of the object is how the message ended."""
     status = about(event["payload"]).get("status")
-    moved = message["state"] == "succeeded"
-    if status in (("failed", "canceled") if moved else ("succeeded",)):
-        log.error("outbox.webhook.contradicted", message=message["id"], event_id=event["event_id"], state=message["state"])
-        with pool.connection() as conn, conn.transaction():
-            for tell in wiring.plugged_all("BACKSTOP_ON_CONTRADICTED"):
-                tell(conn, message=message, status=status)
-        return f"contradicts: {message['state']} here, {status} there"
-    return f"already {message['state']}"
+    if message["state"] == "succeeded":
+        return status not in TAKEN_BACK or status == message["provider_status"]
+    return message["state"] in transitions.FINAL and status != "succeeded"
 
 
 def _message(conn: Connection[Any], event: Row) -> Row | None:
@@ -161,7 +173,7 @@ def _message(conn: Connection[Any], event: Row) -> Row | None:
 
 
 def _adopt(pool: Pool, message: Row, event: Row) -> str | None:
-    """Look at the object as it is now and take a final outcome over."""
+    """Look at the object as it is now, and take over what the provider says of it, be it late."""
     started = time.monotonic()
 
     def get(path: str, params: Mapping[str, Any]) -> Any:
@@ -175,5 +187,10 @@ def _adopt(pool: Pool, message: Row, event: Row) -> str | None:
     took = round((time.monotonic() - started) * 1000)
     delivery = Delivery(step="webhook", outcome=finding.outcome, duration_ms=took)
     with pool.connection() as conn:
-        after = settling.adopt(conn, message=message, outcome=finding.outcome, source="webhook", delivery=delivery)
-    return f"settled: {after['state']}" if after else "already settled"
+        after, new = adoptions.take(conn, message=message["id"], outcome=finding.outcome, source="webhook", delivery=delivery)
+    if not new:
+        return f"already {after['state']}"
+    if after["state"] == "succeeded" and finding.outcome.kind == "rejected":
+        log.error("outbox.webhook.contradicted", message=message["id"], event_id=event["event_id"], state=after["state"])
+        return f"taken back: {finding.outcome.provider_status}"
+    return f"settled: {after['state']}"
