@@ -207,7 +207,8 @@ HEARTBEAT_SECONDS = env.number("BACKSTOP_HEARTBEAT_SECONDS", 10)
 # -- the provider: only the outbox login reads the key, only web and outbox the webhook secret ---
 STRIPE_API_KEY = env.text("STRIPE_API_KEY", instance.value("stripe", "api_key") or "") if LOGIN == "outbox" else ""
 STRIPE_API_BASE = env.text("STRIPE_API_BASE", instance.value("stripe", "api_base") or "https://api.stripe.com")
-STRIPE_TIMEOUTS = (3, 20)  # seconds: to connect, and between two bytes of an answer; far below the outbox's lease
+# Seconds: to connect, and between two bytes of an answer; far below the outbox's lease.
+STRIPE_TIMEOUTS = (3, env.number("BACKSTOP_STRIPE_TIMEOUT", 20))
 STRIPE_API_VERSION = "2026-10-28.endive"  # frozen into each message: a re-send must not change
 STRIPE_WEBHOOK_SECRETS = env.words("STRIPE_WEBHOOK_SECRETS", instance.value("stripe", "webhook_secret") or "")
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sandbox.chaos.people import Promises
@@ -35,12 +36,12 @@ class Violation:
 
 def found(place: Place, promises: Promises) -> list[Violation]:
     """Return everything that is wrong with an instance in which all is quiet."""
-    return [*_invariants(place), *_promises(place, promises)]
+    return [*broken(place.data), *_promises(place, promises)]
 
 
-def _invariants(place: Place) -> Iterator[Violation]:
+def broken(data: Path) -> Iterator[Violation]:
     """Yield what the instance's own command finds, in its books and beside the sandbox's money log."""
-    done = manage("check_invariants", "--json", "--quiet", BACKSTOP_DATA=str(place.data), BACKSTOP_LOGIN="keeper")
+    done = manage("check_invariants", "--json", "--quiet", BACKSTOP_DATA=str(data), BACKSTOP_LOGIN="keeper")
     try:
         report = json.loads(done.stdout)
     except ValueError:
