@@ -19,6 +19,7 @@ from ledger.roles import roles_of
 from outbox import permissions as outbox
 from outbox.models import Message
 from sandbox.breaking import permissions as breaking
+from sandbox.console import permissions as console
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +113,7 @@ PAGES: dict[str, tuple[Page, ...]] = {
             hot=True,
         ),
         Page(route="agent:limits", label="Limits", icon="sliders-horizontal", may=agent.user_can_set_limits),
+        Page(route="sandbox:objects", label="Stripe sandbox", icon="webhook", may=console.user_can_run_sandbox),
     ),
     "Learn": (
         Page(route="sandbox:story", label="Why a net", icon="book-open", may=agent.user_can_read),

@@ -1,7 +1,5 @@
 """The page: a conversation, five buttons that break something, and above them what must be true, live."""
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import structlog
@@ -21,11 +19,11 @@ from agent.permissions import check_user_can_talk, user_can_talk
 from ledger import connections
 from ledger.permissions import user_can_read_trail
 from ledger.roles import needs
-from sandbox.breaking import demonstration, requests, runs
+from sandbox.breaking import requests, runs
 from sandbox.breaking import strip as strips
 from sandbox.breaking.acts import ACTS, Act
 from sandbox.breaking.demonstration import CannotStrike
-from sandbox.breaking.permissions import check_user_can_break
+from sandbox.breaking.permissions import check_user_can_break, only_here
 from sandbox.breaking.requests import CannotAsk, Request
 from sandbox.breaking.runs import Run
 
@@ -34,19 +32,6 @@ log = structlog.get_logger()
 SALT = "sandbox.breaking"  # what the page's own address for the strip is signed for
 LONGEST = 12 * 60 * 60  # seconds, as a session
 NOBODY = "There is no customer with a card that pays and a paid month: start an instance with its demo data."
-View = Callable[..., HttpResponse]
-
-
-def only_here(view: View) -> View:
-    """Let the page exist in a demonstration only."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not demonstration.is_on():
-            raise Http404
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 @require_safe

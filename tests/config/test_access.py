@@ -80,6 +80,10 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "outbox:message": (ADMIN, None),
     "outbox:cancel": (None, ADMIN),
     "outbox:replay": (None, ADMIN),
+    "outbox:look_up": (None, ADMIN),
+    "outbox:undo": (None, ADMIN),
+    "outbox:several": (ADMIN, ADMIN),
+    "outbox:resume": (None, ADMIN),
     "outbox:webhook": (None, ANYBODY),
     "sandbox:story": (ALL, None),
     "sandbox:tell": (None, SUPPORT),
@@ -88,6 +92,16 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "sandbox:strip": (ANYBODY, None),  # it asks by itself: while PostgreSQL is down nobody's session can be read
     "sandbox:ask": (None, SUPPORT),
     "sandbox:act": (None, ALL),
+    "sandbox:objects": (ADMIN, None),
+    "sandbox:money": (ADMIN, None),
+    "sandbox:faults": (ADMIN, None),
+    "sandbox:add_fault": (None, ADMIN),
+    "sandbox:lift_fault": (None, ADMIN),
+    "sandbox:webhooks": (ADMIN, None),
+    "sandbox:behave": (None, ADMIN),
+    "sandbox:clock": (ADMIN, None),
+    "sandbox:advance": (None, ADMIN),
+    "sandbox:settle": (None, ADMIN),
 }
 # what a permitted request for something that does not exist, or without its fields, may be answered
 DONE = frozenset({200, 302, 400, 404, 409, 415, 422})
