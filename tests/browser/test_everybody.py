@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from escalations import lifecycle
 from tests.browser.looks import problems
 from tests.browser.office import SOON, Office, ready
 from tests.waiting import until
@@ -178,6 +179,25 @@ def test_the_evidence_and_what_leaves(office: Office) -> None:
     found = seen(page, "/audit/", "/audit/?q=nothing", "/audit/attempts/", "/find/?q=nothing")
     found += seen(page, *(f"/audit/attempts/{row[0]}/" for row in office.rows(attempts, [talk.thread, failed.thread])[:3]))
     found += seen(page, "/outbox/", "/outbox/?state=ready", f"/outbox/{message}/")
+    assert not found, "\n".join(found)
+
+
+def test_what_is_rare(office: Office) -> None:
+    """A conversation that could not go on, and what the system asks about by itself."""
+    talk, kinds = office.ask(""), ("infrastructure", "budget", "unknown_outcome", "rejected_payment", "dirty_state")
+    payload = {"reason": "The books say this, the provider says that.", "amount_minor": 2500, "currency": "EUR"}
+    page = office.page("reviewer")
+    with office.stack.connect("owner") as conn:
+        cases = [lifecycle.open(conn, kind=kind, object=f"{kind}:{talk.thread}", payload=payload) for kind in kinds]
+        stands = "UPDATE public.agent_thread SET state = %s, activity = %s WHERE thread = %s"
+        office.by_hand(stands, "stuck", "Could not go on", talk.thread)
+        try:
+            found = seen(page, talk.path, *(f"/escalations/{case}/" for case in cases))
+            found += seen(office.page("support"), talk.path)
+        finally:
+            office.by_hand(stands, "idle", "", talk.thread)
+            for kind in kinds:
+                lifecycle.settle(conn, object=f"{kind}:{talk.thread}", text="It was a test.")
     assert not found, "\n".join(found)
 
 
