@@ -11,7 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
 from langgraph.types import Command, StateSnapshot
 
-from agent import endings, events, graph, heartbeats, leases, llm, openings, queue, sweep, threads
+from agent import endings, events, graph, heartbeats, leases, llm, openings, queue, replays, sweep, threads
 from agent.budgets import Limits, new_turn
 from agent.checkpoints import FencedSaver
 from agent.leases import LeaseLost
@@ -67,7 +67,7 @@ def drive(
             tools=tools if tools is not None else registry(),
             limits=limits or Limits(),
         )
-        ended, more = _Drive(run=run).outcome()
+        ended, more = _Drive(run=run, replay=standing.wants_replay).outcome()
     return ended
 
 
@@ -76,6 +76,7 @@ class _Drive:
     """One lease's work."""
 
     run: Run
+    replay: bool = False  # a reviewer decided that the thread goes on from where it is
     compiled: graph.Graph = field(init=False)
     decided: bool = field(init=False)  # a decision was taken, here or by a run that ended early
 
@@ -126,6 +127,8 @@ class _Drive:
             if state == "idle" and self.decided:
                 lifecycle.mark_done(conn, thread=run.thread)
                 sweep.went_on(conn, thread=run.thread)
+            if self.replay:
+                replays.end(conn, thread=run.thread)
             more = leases.release(conn, run.lease, state=state, activity=activity)
         faults.reach("run.released", thread=run.thread)
         return state, more
@@ -144,6 +147,8 @@ class _Drive:
         """Do the first thing that fits, until nothing does. Returns the thread's state and what lists say about it."""
         if self.run.lease.graph_version != GRAPH_VERSION:
             raise endings.OtherGraph(f"the thread waits in version {self.run.lease.graph_version} of the graph")
+        if self.replay:
+            replays.retell(self.run, self._snapshot())
         for _ in range(ROUNDS):
             self._check()
             snapshot = self._snapshot()

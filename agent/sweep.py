@@ -5,7 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from agent import endings, events, threads
+from agent import endings, events, replays, threads
 from agent.leases import CAP
 from escalations import lifecycle
 
@@ -24,6 +24,12 @@ WITH due AS (
     UNION
     SELECT c.thread, c.sweeps FROM public.agent_thread c
     WHERE c.state = 'idle' AND c.next_sweep_at <= now() AND {threads.IDLE_CAN_GO_ON}
+    UNION
+    SELECT c.thread, 0 FROM public.escalations_escalation asked
+    JOIN public.escalations_decision d ON d.escalation_id = asked.id AND d.kind = 'replay_thread'
+    JOIN public.agent_thread c ON c.thread = asked.thread
+    WHERE asked.state = 'decided' AND asked.interrupt_id IS NULL AND c.next_sweep_at <= now()
+      AND (c.leased_until IS NULL OR c.leased_until < now()) AND NOT {threads.IS_SILENT}
 ), free AS (
     SELECT thread FROM public.agent_thread WHERE thread IN (SELECT thread FROM due) ORDER BY thread LIMIT %(most)s
     FOR NO KEY UPDATE SKIP LOCKED
@@ -81,6 +87,7 @@ def give_up(conn: Connection[Any], *, thread: UUID, sweeps: int) -> None:
             subject=subject,
             requested_by=author,
         )
+        replays.end(conn, thread=thread)
         events.emit(conn, thread=thread, kind="status")
 
 

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 # A worker imports the tasks of its own queue: only the agent needs LangGraph. Beat knows all by name, others import all.
-APPS: dict[str, list[str]] = {"outbox": ["outbox"], "keeper": ["ledger", "sandbox.breaking"], "beat": []}
+APPS: dict[str, list[str]] = {"outbox": ["outbox", "escalations"], "keeper": ["ledger", "sandbox.breaking"], "beat": []}
 
 try:
     LOGIN = settings.LOGIN

@@ -3,6 +3,7 @@
 BACKSTOP_TOOLS = "billing.tools.TOOLS"
 BACKSTOP_POLICIES = "billing.policies.RULES"
 BACKSTOP_POLICY_FACTS = "billing.policies.KNOWLEDGE"  # what those rules know of a subject, see agent.policies.Knowledge
+BACKSTOP_SECOND_REVIEWER = "agent.second_limits.smallest"  # (conn, currency=…) -> above which two people put right by hand
 BACKSTOP_MASKS = "billing.masks.MASKS"  # what is made up in a row, and so not part of what a person approves
 BACKSTOP_SENTENCES = "billing.sentences.SENTENCES"
 BACKSTOP_EDITS = "agent.edits.check"  # (calls, subject=…) -> what is wrong with calls that a person changed, field by field

@@ -9,5 +9,6 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "expire": {"task": "agent.expire", "schedule": 60.0, "options": {"expires": 60}},
     "remind": {"task": "agent.remind", "schedule": 60.0, "options": {"expires": 60}},
     "relay": {"task": "outbox.deliver", "schedule": 5.0, "options": {"expires": 30}},
+    "reconcile": {"task": "outbox.reconcile", "schedule": 15.0, "options": {"expires": 30}},
     "partitions": {"task": "ledger.make_partitions", "schedule": 6 * 3600.0, "options": {"expires": 3600}},
 }

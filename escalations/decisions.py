@@ -43,7 +43,7 @@ class Decision:
 def check(*, row: Row, kind: str, text: str) -> None:
     """Raise the fact that forbids this decision, whoever takes it. What is signed or edited has verbs of its own."""
     possible = policies.allowed_decisions(kind=row["kind"], state=row["state"], payload=row["payload"])
-    if kind not in possible or kind in policies.SIGNED | policies.REVISING | {"withdraw"}:
+    if kind not in possible or kind in policies.SIGNED | policies.REVISING | {"withdraw"} | set(policies.EXITS):
         raise facts.NotAllowed(decision=kind)
     if kind in policies.NEEDS_TEXT and not text:
         raise facts.TextMissing(decision=kind)
@@ -58,13 +58,17 @@ def record(
     user: int | None,
     revision: Revision | None = None,
     preview: Shown | None = None,
+    needs: int | None = None,
 ) -> Decision:
-    """Insert the decision; a second one for the same escalation is refused by the database too."""
+    """Insert the decision; a second one for the same escalation is refused by the database too.
+
+    `needs` is how many people have to sign what has no preview; what has one says it itself.
+    """
     waived = policies.waived(preview.verdicts) if preview else []
     inserted = conn.execute(
-        "INSERT INTO public.escalations_decision (escalation_id, kind, text, revision_id, preview_id, waived, decided_by)"
-        " VALUES (%s, %s, %s, %s, %s, %s, %s) RETURNING id",
-        (row["id"], kind, text, revision and revision.id, preview and preview.id, Jsonb(waived), user),
+        "INSERT INTO public.escalations_decision (escalation_id, kind, text, revision_id, preview_id, waived, decided_by, needs)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+        (row["id"], kind, text, revision and revision.id, preview and preview.id, Jsonb(waived), user, needs),
     ).fetchone()
     assert inserted is not None
     return Decision(

@@ -34,6 +34,12 @@ DID = {  # a decision's kind → what whoever took it did
     "withdraw": "withdrew {}",
     "expire": "let {} expire",
     "settle": "settled {}",
+    "adopt": "had {} taken over from the provider",
+    "resend": "had {} sent again",
+    "settle_rejected": "settled {} as refused",
+    "compensate": "marked {} as put right",
+    "refund": "had {} refunded",
+    "replay_thread": "had the conversation of {} replayed",
 }
 
 
@@ -133,6 +139,22 @@ class OwnRequest(Fact):
         super().__init__("Nobody approves their own request. Another reviewer has to.")
 
 
+class OwnEffect(Fact):
+    """Nobody settles what they asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("You asked for this in its conversation. Another reviewer has to settle it.")
+
+
+class NotPossibleNow(Fact):
+    """What an exit is about does not allow it any more, or something else was asked of it and is not done yet."""
+
+    def __init__(self, *, decision: str) -> None:
+        super().__init__(
+            f"The message does not allow “{decision.replace('_', ' ')}” any more, or something else was asked of it."
+        )
+
+
 class OwnAnswer(Fact):
     """Nobody approves what the agent made of their own answer."""
 
@@ -144,9 +166,8 @@ class TextMissing(Fact):
     """This decision needs words."""
 
     def __init__(self, *, decision: str) -> None:
-        super().__init__(
-            "Give a reason: the agent and the staff member will read it." if decision == "reject" else "Write the answer."
-        )
+        words = {"reject": "Give a reason: the agent and the staff member will read it.", "answer": "Write the answer."}
+        super().__init__(words.get(decision, "Give a reason: it is kept with the decision."))
 
 
 class Outdated(Fact):

@@ -16,7 +16,7 @@ REASONS = {
     OTHER: "Something else",
 }
 LONGEST = 2000
-NOT_HERE = ("expire", "settle", "withdraw")  # the system's, and those of whoever asked
+NOT_HERE = ("expire", "settle", "withdraw", *policies.EXITS)  # the system's, the asker's, the reconcile desk's
 
 
 class DecisionForm(forms.Form):

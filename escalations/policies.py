@@ -32,6 +32,8 @@ TRANSITIONS: Mapping[tuple[str, str], str] = {
     ("expired", "resume"): "expired",  # the thread takes the system's decision; the escalation stays expired
     ("resumed", "finish"): "done",
 }
+MESSAGE_EXITS = ("adopt", "resend", "settle_rejected", "compensate", "refund")  # of an outbox message: its worker does them
+EXITS = (*MESSAGE_EXITS, "replay_thread")  # ways to settle a disagreement
 # kind → what a person may decide about it. `edit` and `drop` make a new revision, which `approve` or `take_over` is for.
 # - approval: the calls wait and nothing ran. There is nothing to retry; and closing would leave them without a word, which is
 #   what `reject` is for.
@@ -40,16 +42,17 @@ TRANSITIONS: Mapping[tuple[str, str], str] = {
 # - asked, budget: nothing is proposed that could be approved, changed, taken over, rejected or run again.
 # - infrastructure: a step that could not run (before answers) or a model that could not be asked (after answers, no calls).
 #   The same again is `retry`; with no way out, a step that can never run would wait for ever, hence `close`.
-# - unknown_outcome, rejected_payment, dirty_state: nobody waits for an answer; what can be done is done elsewhere.
+# - rejected_payment: nobody waits for an answer; what can be done is done in the conversation.
+# - unknown_outcome, dirty_state: settled at the reconcile desk, by one of the exits that fit what it is about.
 DECISIONS: Mapping[str, tuple[str, ...]] = {
     "approval": ("approve", "edit", "drop", "reject", "answer", "take_over", "withdraw"),
     "rollbacks": ("answer", "retry", "approve", "edit", "drop", "take_over", "close", "withdraw"),
     "asked": ("answer", "close", "withdraw"),
     "infrastructure": ("retry", "answer", "approve", "edit", "drop", "take_over", "close", "withdraw"),
     "budget": ("answer", "close", "withdraw"),
-    "unknown_outcome": ("close",),
+    "unknown_outcome": ("close", *EXITS),
     "rejected_payment": ("close",),
-    "dirty_state": ("close",),
+    "dirty_state": ("close", *EXITS),
 }
 PROPOSING = frozenset({"approval", "rollbacks", "infrastructure"})  # kinds whose calls can be changed by a person
 REVISING = frozenset({"edit", "drop", "take_over"})  # made of a new revision
@@ -67,7 +70,7 @@ TARGETS: Mapping[str, int] = {
 }
 # kind → hours until the system decides for want of a person. What is about money that may have moved waits for ever.
 EXPIRES: Mapping[str, int] = {"approval": 24, "rollbacks": 72, "asked": 72, "budget": 72}
-NEEDS_TEXT = frozenset({"reject", "answer"})
+NEEDS_TEXT = frozenset({"reject", "answer", *EXITS})
 
 
 def sources(verb: str) -> list[str]:
@@ -90,7 +93,18 @@ def allowed_decisions(*, kind: str, state: str, payload: Mapping[str, Any], revi
     return tuple(name for name in DECISIONS[kind] if _fits(name, kind=kind, payload=payload, revision=revision))
 
 
+def exits(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ways to settle what the payload is about; whether a message still allows them is asked of the outbox."""
+    if "exits" in payload:
+        return tuple(payload["exits"])
+    return MESSAGE_EXITS if payload.get("message_id") else ()
+
+
 def _fits(name: str, *, kind: str, payload: Mapping[str, Any], revision: int) -> bool:
+    if name in EXITS:
+        return name in exits(payload)
+    if name == "close" and kind == "dirty_state":
+        return not payload.get("check")  # what a scan found is there until it is settled
     if name in REVISING | SIGNED and not payload.get("calls"):
         return False
     if name == "drop":
@@ -125,6 +139,8 @@ def refusal(
         return _unsigned(standing)  # signing what was taken over
     if decision not in possible:
         return "NotAllowed"
+    if decision in EXITS:
+        return "OwnEffect" if standing.asked else None
     return _unsigned(standing) if decision == "approve" else None
 
 

@@ -51,6 +51,12 @@ DECISIONS = {
     "settle": Mark(state="applied", icon="check", word="Settled"),
     "take_over": Mark(state="applied", icon="user-round-check", word="Taken over"),
     "withdraw": Mark(state="undone", icon="undo-2", word="Withdrawn"),
+    "adopt": Mark(state="applied", icon="check", word="Adopted"),
+    "resend": Mark(state="info", icon="rotate-ccw", word="Sent again"),
+    "settle_rejected": Mark(state="failed", icon="ban", word="Settled as refused"),
+    "compensate": Mark(state="applied", icon="user-round-check", word="Put right elsewhere"),
+    "refund": Mark(state="info", icon="undo-2", word="Refunded"),
+    "replay_thread": Mark(state="info", icon="rotate-ccw", word="Replayed"),
 }
 PROGRESS = {
     "open": Mark(state="held", icon="clock", word="Open"),

@@ -27,7 +27,8 @@ def deliver() -> None:
             connections.end_overlong(conn, seconds=LONGEST)
         for message, state in leases.rescue(conn):
             log.warning("outbox.message.rescued", message=message, state=state)
-        requests.carry_out(conn, go_on=go_on)
+        if requests.carry_out(conn, go_on=go_on):
+            bell.ring("outbox.reconcile")  # what was decided about a disagreement is done: is it gone?
     webhooks.process_due(pool, go_on=go_on)
     if relay.drain(pool, go_on=go_on, wake=lambda: bell.ring("outbox.deliver")):
         bell.ring("outbox.deliver")

@@ -1,0 +1,72 @@
+"""Scans as rows: a page, a decision or the time asks for one, the outbox worker takes it and fills it in."""
+
+from datetime import timedelta
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from escalations import policies
+
+EVERY = timedelta(minutes=10)  # beat's own scan of everything
+LOST = timedelta(minutes=10)  # after which a scan is taken from a worker that never finished it
+AGAIN = timedelta(seconds=30)  # after which one that could not look, such as without the provider, is tried again
+Row = dict[str, Any]
+
+TAKE = """
+UPDATE public.escalations_scan SET started_at = now() WHERE id = (
+    SELECT id FROM public.escalations_scan WHERE finished_at IS NULL
+      AND (started_at IS NULL OR started_at < now() - CASE WHEN error = '' THEN %(lost)s ELSE %(again)s END)
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING id, escalation, asked_by, started_at
+"""
+# One that was asked for and is not finished does for beat, too.
+BY_BEAT = """
+INSERT INTO public.escalations_scan (asked_by)
+SELECT NULL WHERE NOT EXISTS (
+    SELECT FROM public.escalations_scan WHERE escalation IS NULL AND (finished_at IS NULL OR asked_at > now() - %s))
+"""
+# What was decided is done, as far as the outbox and the conversation are concerned: is the disagreement gone?
+AFTER_EXITS = """
+INSERT INTO public.escalations_scan (escalation)
+SELECT e.id FROM public.escalations_escalation e JOIN public.escalations_decision d ON d.escalation_id = e.id
+WHERE e.state = ANY(ARRAY['decided', 'resumed']) AND e.interrupt_id IS NULL AND d.kind = ANY(%s)
+  AND CASE WHEN d.kind = 'replay_thread' THEN e.state = 'resumed' ELSE NOT EXISTS (
+      SELECT FROM public.outbox_request r WHERE r.message_id = (e.payload ->> 'message_id')::bigint AND r.escalation = e.id
+        AND r.carried_out_at IS NULL) END
+ON CONFLICT DO NOTHING
+"""
+FINISH = """
+UPDATE public.escalations_scan SET finished_at = now(), counts = %(counts)s, found = %(found)s, opened = %(opened)s,
+    cleared = %(cleared)s, error = %(error)s
+WHERE id = %(id)s
+"""
+
+
+def ask(conn: Connection[Any], *, user: int) -> None:
+    """Ask for a scan of everything in the caller's transaction; ring outbox.reconcile after its commit."""
+    conn.execute("INSERT INTO public.escalations_scan (asked_by) VALUES (%s)", (user,))
+
+
+def plan(conn: Connection[Any]) -> None:
+    """Ask for beat's own scan when its time has come, and for a look at what was settled by people."""
+    conn.execute(BY_BEAT, (EVERY,))
+    conn.execute(AFTER_EXITS, (list(policies.EXITS),))
+
+
+def take(conn: Connection[Any]) -> Row | None:
+    """Take the oldest scan that nobody works on, or None."""
+    with conn.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(TAKE, {"lost": LOST, "again": AGAIN}).fetchone()
+
+
+def finish(conn: Connection[Any], *, scan: int, counts: Row, found: int, opened: int, cleared: int, error: str) -> None:
+    """Write down what a scan found."""
+    given = {"id": scan, "counts": Jsonb(counts), "found": found, "opened": opened, "cleared": cleared, "error": error}
+    conn.execute(FINISH, given)
+
+
+def put_off(conn: Connection[Any], *, scan: int, error: str) -> None:
+    """Leave a scan to be taken again a little later, with why it could not look."""
+    conn.execute("UPDATE public.escalations_scan SET error = %s WHERE id = %s", (error, scan))

@@ -1,0 +1,140 @@
+"""What the outbox and the provider disagree about: messages whose end nobody knows, and objects that nobody asked for."""
+
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from django.conf import settings
+
+from ledger import sentences
+from ledger.marks import Mark
+from ledger.reconciling import Check, Disagreement, Fact, Get, Looking
+from outbox import gateway, handlers
+
+# At the provider, as far as it was looked up: the money moved, it cannot move any more, it still may, or nothing is there.
+Verdict = Literal["moved", "refused", "open", "absent", "unknown"]
+MOVED = frozenset({"succeeded"})
+REFUSED = frozenset({"canceled", "failed"})
+EXITS = ("adopt", "resend", "settle_rejected", "compensate", "refund")
+NOT_LOOKED_UP = "not looked up yet"
+# Notices that nobody gets are for admins; what a person has asked for is under way.
+UNSETTLED = """
+SELECT m.*, e.on_behalf_of, d.outcome AS looked FROM public.outbox_message m
+LEFT JOIN public.ledger_execution e
+    ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
+LEFT JOIN LATERAL (SELECT outcome FROM public.outbox_delivery WHERE message_id = m.id AND step IN ('lookup', 'webhook')
+                   ORDER BY id DESC LIMIT 1) d ON true
+WHERE m.state IN ('ready', 'leased', 'accepted', 'uncertain', 'dead') AND m.repeat <> 'harmless'
+  AND (m.state = 'dead' OR m.compensation_needed
+       OR m.state = 'uncertain' AND coalesce(m.first_sent_at, m.created_at) < now() - %(quiet)s)
+  AND NOT EXISTS (SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND (r.carried_out_at IS NULL
+                  OR m.state = 'uncertain' AND r.carried_out_at > now() - %(quiet)s))
+ORDER BY m.id
+"""
+
+
+def unsettled(looking: Looking) -> Iterator[Disagreement]:
+    """Yield the messages whose outcome is not known and will not become known by itself."""
+    for row in looking.rows(UNSETTLED):
+        yield of_message(SimpleNamespace(**row), looked=row["looked"])
+
+
+def of_message(message: Any, *, looked: str | None) -> Disagreement:
+    """Return the disagreement about a message, a row or a model; `looked` is the outcome of its last look-up."""
+    about = handlers.sentence(topic=message.topic, payload=message.payload)
+    return Disagreement(
+        object=f"message:{message.id}",
+        about=about,
+        sentence=_sentence(message, verdict(message, looked=looked)),
+        detail=_detail(message),
+        facts=tuple(facts(message, looked=looked)),
+        exits=EXITS,
+        message=message.id,
+        subject=message.subject,
+        thread=message.thread,
+        ai_message_id=message.ai_message_id,
+        requested_by=getattr(message, "on_behalf_of", None),
+        amount_minor=message.payload.get("amount_minor"),
+        currency=message.payload.get("currency", ""),
+    )
+
+
+def verdict(message: Any, *, looked: str | None) -> Verdict:
+    """Return what the provider shows, as far as it was looked up."""
+    status = (message.seen or {}).get("status")
+    if status in MOVED:
+        return "moved"
+    if status in REFUSED:
+        return "refused"
+    if status:
+        return "open"
+    return "absent" if looked == "absent" else "unknown"
+
+
+def facts(message: Any, *, looked: str | None) -> Iterator[Fact]:
+    """Yield what we believe beside what the provider was seen to say."""
+    seen = message.seen or {}
+    blank = "nothing of ours" if looked == "absent" else NOT_LOOKED_UP
+    yield _amount(message, seen, blank=blank)
+    yield Fact(name="Our id", ours=str(message.uid), theirs=str((seen.get("metadata") or {}).get("backstop_uid") or blank))
+    status = str(seen.get("status") or blank).replace("_", " ")
+    yield Fact(name="Outcome", ours=message.state, theirs=status, differs=message.state != status)
+    theirs = str(seen.get("id") or blank)
+    ours = message.provider_id or "none stored"
+    yield Fact(name="Provider object", ours=ours, theirs=theirs, differs=bool(seen) and ours != theirs)
+
+
+def _amount(message: Any, seen: Mapping[str, Any], *, blank: str) -> Fact:
+    """Return the amount as it was asked for, and as the provider has it, which counts some currencies in other units."""
+    params, payload = message.steps[0]["params"], message.payload
+    minor, currency = payload.get("amount_minor"), payload.get("currency", "")
+    ours = sentences.money(minor, currency) if minor is not None else "none"
+    same = seen.get("amount") == params.get("amount")
+    theirs = (
+        blank
+        if not seen
+        else ours
+        if same
+        else f"{seen.get('amount')} {str(seen.get('currency', '')).upper()} (its smallest unit)"
+    )
+    return Fact(name="Amount", ours=ours, theirs=theirs, differs=bool(seen) and not same)
+
+
+def _sentence(message: Any, found: Verdict) -> str:
+    who = message.destination.capitalize()
+    says = {
+        "moved": f" {who} says it was.",
+        "refused": f" {who} says it was not, and never will be.",
+        "open": f" {who} has it, and has not finished it.",
+        "absent": f" {who} shows nothing of it.",
+        "unknown": "",
+    }[found]
+    about = handlers.sentence(topic=message.topic, payload=message.payload)
+    return f"We do not know whether this was carried out: {about[:1].lower()}{about[1:]}.{says}"
+
+
+def _detail(message: Any) -> str:
+    if message.compensation_needed:
+        return "It may have happened, and may not be repeated: a person has to find out."
+    if message.state == "dead":
+        why = f" The last answer: {message.last_error}." if message.last_error else ""
+        return f"The outbox gave up after {message.attempts} tries.{why} It was not sent again."
+    return "No usable answer came. It is looked up now and then, and was not sent again."
+
+
+def provider() -> Get | None:
+    """Return what asks the provider, one GET at a time; None in a process that has no key."""
+    return gateway.get if settings.STRIPE_API_KEY else None
+
+
+CHECKS = (
+    Check(
+        name="outbox.messages",
+        holds="Every message has an end that is known.",
+        mark=Mark(state="uncertain", icon="circle-question-mark", word="Outcome unknown"),
+        ours="We believe",
+        theirs="The provider says",
+        look=unsettled,
+        counts={"messages": "SELECT count(*) FROM public.outbox_message"},
+    ),
+)
