@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import Q
 
 from ledger import filters, people
-from outbox import sends_after
+from outbox import bulk, handlers, sends_after
 from outbox.models import Message
 
 STATES = {
@@ -29,14 +29,19 @@ class MessageFilters(forms.Form):
     topic = forms.ChoiceField(required=False)
     customer = forms.CharField(required=False, max_length=100)
 
-    def __init__(self, *args: Any, topics: list[str], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["topic"].choices = [("", "any"), *((topic, topic) for topic in topics)]
+        self.fields["topic"].choices = [("", "any"), *((handler.topic, handler.topic) for handler in handlers.every())]
 
     @property
     def used(self) -> bool:
         """Return whether any filter is set."""
         return any(self.data.get(name) for name in self.fields)
+
+    @property
+    def given(self) -> list[tuple[str, str]]:
+        """Return the filters that are set, for a form that goes on from here."""
+        return [(name, str(self.data[name])) for name in self.fields if self.data.get(name)]
 
     def rows(self) -> Any:
         """Return the messages that match; none while a filter makes no sense."""
@@ -66,6 +71,41 @@ class RequestForm(forms.Form):
     reason = forms.CharField(
         max_length=500, strip=True, error_messages={"required": "Say why: the reason is kept with the message."}
     )
+
+
+class NumbersField(forms.Field):
+    """The ids of messages: a field for each."""
+
+    widget = forms.SelectMultiple
+
+    def clean(self, value: Any) -> list[int]:
+        """Return the ids, each once."""
+        texts = [text for one in value or [] if (text := str(one).strip())]
+        if not all(text.isascii() and text.isdigit() and len(text) <= 18 for text in texts):
+            raise forms.ValidationError("There is no such message.")
+        return sorted({int(text) for text in texts})
+
+
+class SeveralForm(forms.Form):
+    """What is asked of which messages: those named, or every one that the filters of the list leave."""
+
+    kind = forms.ChoiceField(
+        choices=[(kind, kind) for kind in bulk.KINDS],
+        error_messages=dict.fromkeys(["required", "invalid_choice"], "Say what should be asked."),
+    )
+    message = NumbersField(required=False)
+    every = forms.BooleanField(required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Return the checked fields; messages there must be, and not too many."""
+        given: dict[str, Any] = super().clean() or {}
+        if "message" not in given:
+            return given
+        if not given["message"] and not given.get("every"):
+            raise forms.ValidationError({"message": "Select the messages first."})
+        if len(given["message"]) > bulk.MOST:
+            raise forms.ValidationError({"message": f"At most {bulk.MOST} messages at once."})
+        return given
 
 
 class PauseForm(forms.Form):

@@ -1,66 +1,45 @@
-"""What the pages of the outbox show: the list's lines and summary, and everything about one message. Reads only."""
+"""What the pages of the outbox show: the list's lines, and everything about one message. Reads only."""
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Min
-
-from ledger import diffs, keysets, links, people, wiring
+from ledger import connections, diffs, keysets, links, people, wiring
 from ledger.models import Execution, RowChange
-from outbox import fates, handlers, timelines, transitions
+from outbox import bulk, comparisons, fates, handlers, requests, sends_after, timelines, transitions
 from outbox.models import Delivery, Message, Request, WebhookEvent
 
 NEWEST = keysets.Order(keys=("id",))
 SIZE = 50
 MOST = 200  # entries of a timeline
+ASKS: dict[str, dict[str, str]] = {
+    "replay": {"verb": "Try again", "icon": "rotate-ccw"},
+    "cancel": {"verb": "Withdraw", "icon": "undo-2"},
+    "look_up": {"verb": "Look up", "icon": "file-search"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
-    """How the outbox is."""
+class Ask:
+    """Something that a person may ask of a message."""
 
-    waiting: int
-    uncertain: int
-    dead: int
-    accepted: int
-    oldest_due: timedelta | None
-
-    @property
-    def late(self) -> str:
-        """Return the age of the oldest due message, in the unit that fits; nothing when none is due."""
-        if self.oldest_due is None:
-            return ""
-        seconds = int(self.oldest_due.total_seconds())
-        if seconds < 60:
-            return f"{seconds} s"
-        return f"{seconds // 60} min" if seconds < 2 * 3600 else f"{seconds // 3600} h"
-
-
-def summary(*, now: datetime) -> Summary:
-    """Return the depth, and how long the oldest due message has been due. Costs what is unfinished, not what is done."""
-    unfinished = Message.objects.filter(state__in=transitions.UNFINISHED).values("state").annotate(n=Count("id"))
-    counts = dict(unfinished.values_list("state", "n"))
-    due = Message.objects.filter(state__in=transitions.CLAIMABLE, next_attempt_at__lte=now).aggregate(at=Min("next_attempt_at"))
-    return Summary(
-        waiting=counts.get("ready", 0) + counts.get("leased", 0),
-        uncertain=counts.get("uncertain", 0),
-        dead=counts.get("dead", 0),
-        accepted=counts.get("accepted", 0),
-        oldest_due=now - due["at"] if due["at"] else None,
-    )
+    kind: str
+    verb: str
+    icon: str
+    then: str
 
 
 def lines(rows: list[Message]) -> list[dict[str, Any]]:
     """Return messages as lines of the table, in their order."""
     threads = links.conversations(row.thread for row in rows if row.thread)
     customers = people.subject_names(row.subject for row in rows)
+    undos = sends_after.offered(rows)
     return [
         {
             "message": row,
             "sentence": handlers.sentence(topic=row.topic, payload=row.payload),
             "fate": fates.fate(row),
+            "undo": undos.get(row.id),
             "conversation": threads.get(row.thread) if row.thread else None,
             "customer": customers.get(row.subject, ""),
         }
@@ -81,7 +60,8 @@ def case(message: Message) -> dict[str, Any]:
         "questions": links.questions(object=f"message:{message.id}"),
         "records": _records(message),
         "older": _older(message),
-        "may": _may(message),
+        "asks": _asks(message),
+        "pairs": comparisons.pairs(message),
     }
 
 
@@ -133,8 +113,8 @@ def _older(message: Message) -> Message | None:
     return found
 
 
-def _may(message: Message) -> str:
-    """Return the one request that the message's state allows, or nothing."""
-    if message.state in ("ready", "leased") and message.first_sent_at is None:
-        return "cancel"
-    return "replay" if message.state == "dead" and not message.compensation_needed else ""
+def _asks(message: Message) -> list[Ask]:
+    """Return what may be asked of the message in its state, the way out first."""
+    with connections.writing() as conn:
+        possible = requests.possible(conn, message=message.id)
+    return [Ask(kind=kind, then=bulk.will(message, kind), **words) for kind, words in ASKS.items() if kind in possible]

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
 from outbox.models import Delivery, Message, Request, WebhookEvent
 
 
@@ -38,19 +40,34 @@ LOOK_UPS = CALLS | {
 }
 NAMES = {"create": "Create", "confirm": "Confirm", "refund": "Refund", "lookup": "Look-up", "webhook": "Event, looked up"}
 STATES = {"succeeded": "confirmed", "rejected": "refused", "cancelled": "withdrawn", "dead": "a person has to look"}
-ASKED = {"cancel": "Asked to withdraw it", "replay": "Asked to try it again"}
+ASKED = {
+    "cancel": "Asked to withdraw it",
+    "replay": "Asked to try it again",
+    "look_up": "Asked to look it up",
+    "adopt": "Asked to take over what the provider says",
+    "resend": "Asked to send it again with the same key",
+    "settle_rejected": "Asked to settle it as refused",
+    "compensate": "Noted that the money was put right elsewhere",
+    "refund": "Asked to give the money back",
+}
 
 
 def timeline(
     message: Message, *, deliveries: list[Delivery], requests: list[Request], events: list[WebhookEvent], people: dict[int, str]
 ) -> list[Entry]:
     """Return what happened, oldest first; `people` are user names by id."""
-    entries = [Entry(at=message.created_at, icon="clock", state="queued", title="Queued", small="committed with its cause")]
+    entries = [_queued(message)]
     entries += [_call(delivery) for delivery in deliveries]
     entries += [_event(event) for event in events]
     for request in requests:
         entries += _request(request, people)
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _queued(message: Message) -> Entry:
+    until = message.undo_until
+    text = f"Staff could take it back until {timezone.localtime(until):%H:%M:%S}." if until else ""
+    return Entry(at=message.created_at, icon="clock", state="queued", title="Queued", small="committed with its cause", text=text)
 
 
 def _call(delivery: Delivery) -> Entry:

@@ -22,6 +22,7 @@ CREATE TABLE public.outbox_delivery (
 ) PARTITION BY RANGE (started_at);
 CREATE TABLE public.outbox_delivery_default PARTITION OF public.outbox_delivery DEFAULT;
 CREATE INDEX outbox_delivery_of_message ON public.outbox_delivery (message_id, id);
+CREATE INDEX outbox_delivery_lost ON public.outbox_delivery (started_at) WHERE stale OR error = 'the worker was lost';
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.outbox_delivery
     FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.outbox_delivery_default

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
+from django.test import Client
 
 from tests import databases, plugin
 from tests.billing import makers
@@ -43,3 +46,13 @@ def desk(owner: Any, agent: Any, provider: Provider, outbox_address: str) -> Ite
         made = Desk(owner=owner, agent=agent, pool=pool, provider=provider, customer=makers.make_customer(owner))
         made.card("pm_card_visa")
         yield made
+
+
+@pytest.fixture
+def admin(desk: Desk) -> Client:
+    """Return a client that administers."""
+    client = Client()
+    user = get_user_model().objects.create_user("admin1")
+    user.groups.add(Group.objects.get(name="admin"))
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
