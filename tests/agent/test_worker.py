@@ -46,7 +46,7 @@ def start(talk: Talk) -> Iterator[Callable[..., Program]]:
 
 def ring(task: str, *arguments: str) -> None:
     address = BROKER.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
-    with Celery(broker=address) as app:
+    with Celery(broker=address, set_as_current=False) as app:  # else this process rings there for ever
         app.send_task(task, args=arguments, queue="agent")
 
 
