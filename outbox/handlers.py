@@ -75,6 +75,16 @@ def find(topic: str) -> Handler:
     raise UnknownTopic(topic)
 
 
+def asks_nothing(topic: str) -> bool:
+    """Return whether a message of the topic is wanted whatever happened since."""
+    return any(handler.topic == topic and handler.wanted is always for handler in every())
+
+
+def destinations() -> list[str]:
+    """Return the names of the destinations that messages leave to."""
+    return sorted({handler.destination for handler in every()})
+
+
 def sentence(*, topic: str, payload: Mapping[str, Any]) -> str:
     """Return what a message does, in words; its topic when no handler can say it any more."""
     try:

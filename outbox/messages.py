@@ -53,8 +53,8 @@ def enqueue(
 
     A fact that was promised before raises UniqueViolation of `outbox_message_once`. The aggregate's lock makes the
     order of ids the order of commits, which is what keeps its messages in order, and tells whether an older one is unfinished:
-    a message behind one is `blocked`, and claiming never looks at it (migrations/0002_rows.py lets it go). `delay` is how long it waits at least;
-    while people may take it back (outbox/sends_after.py) it waits too.
+    a message behind one is `blocked`, and claiming never looks at it (migrations/0002_rows.py lets it go). `delay` is how
+    long it waits at least; while people may take it back (outbox/sends_after.py) it waits too.
     """
     handler, uid = handlers.find(topic), uuid4()
     conn.execute(LOCK, (aggregate,))

@@ -15,7 +15,7 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from ledger import faults
-from outbox import backoff, destinations, gateway, handlers, leases, lookups, outcomes, settling
+from outbox import backoff, breakers, destinations, handlers, inquiries, leases, settling
 from outbox.leases import LeaseLost, Row
 from outbox.lookups import Finding
 from outbox.outcomes import Outcome
@@ -32,9 +32,9 @@ def owner() -> str:
 
 
 def drain(pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) -> bool:
-    """Deliver until nothing is due, or `go_on` says no, and return whether something may be left.
+    """Deliver one message after the other until nothing is due, or `go_on` says no; return whether something may be left.
 
-    `wake` is called once, as soon as there is something to deliver: another worker may look for more meanwhile.
+    `wake` is called once, as soon as there is something to deliver. A worker delivers several at once (outbox/crews.py).
     """
     woken = False
     while go_on():
@@ -48,6 +48,18 @@ def drain(pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) 
             woken = True
         deliver(pool, message)
     return True
+
+
+def take(pool: Pool, *, limit: int) -> list[Row]:
+    """Claim at most `limit` messages, write ahead in one commit what can leave as it is, and return all that are held."""
+    with pool.connection() as conn:
+        claimed = leases.claim_some(conn, owner=owner(), limit=limit)
+        for message in claimed:
+            faults.reach("send.claimed", thread=message["thread"])
+        leaving = [message for message in claimed if _leaves_as_it_is(message)]
+        begun = leases.begin_sends(conn, messages=leaving) if leaving else []
+    others = [message for message in claimed if not _leaves_as_it_is(message)]
+    return begun + others
 
 
 def deliver(pool: Pool, message: Row) -> None:
@@ -66,17 +78,36 @@ def deliver(pool: Pool, message: Row) -> None:
             log.exception("outbox.message.broke")
 
 
+def _leaves_as_it_is(message: Row) -> bool:
+    """Return whether nothing has to be asked, of the books or of the provider, before the message's step is sent."""
+    untried = message["claimed_from"] == "ready" and not message["key_expired"] and not _is_lost(message)
+    return untried and (message["first_sent_at"] is not None or handlers.asks_nothing(message["topic"]))
+
+
+def _is_lost(message: Row) -> bool:
+    """Return whether it was claimed again and again and never settled: such a message may end its workers."""
+    spared_long = message["too_old"] and message["spared"] > message["max_attempts"]
+    return bool(message["attempts"] > message["max_attempts"] or spared_long)
+
+
 def _carry(pool: Pool, message: Row) -> None:
     going: Row | None = message
-    if message["attempts"] > message["max_attempts"]:  # it was claimed again and again and never settled
-        _settle(pool, message, Outcome(kind="dead", error="every attempt was lost"), source="relay")
-        return
-    if not _is_wanted(pool, message):
-        return
-    if message["claimed_from"] != "ready" and message["repeat"] != "harmless":
-        going = _look_first(pool, message)
+    if message["sending_at"] is None:
+        going = _prepared(pool, message)
     while going is not None:
         going = _send(pool, going)
+
+
+def _prepared(pool: Pool, message: Row) -> Row | None:
+    """Return the message if its step is to be sent, after asking whoever has to be asked."""
+    if _is_lost(message):
+        _settle(pool, message, Outcome(kind="dead", error="every attempt was lost"), source="relay")
+        return None
+    if not _is_wanted(pool, message):
+        return None
+    if message["claimed_from"] != "ready" and message["repeat"] != "harmless":
+        return _look_first(pool, message)
+    return message
 
 
 def _is_wanted(pool: Pool, message: Row) -> bool:
@@ -93,7 +124,7 @@ def _look_first(pool: Pool, message: Row) -> Row | None:
     if message["repeat"] == "never":
         _settle(pool, message, Outcome(kind="uncertain", error="no answer"), source="relay")
         return None
-    finding = _look_up(pool, message)
+    finding = inquiries.look_up(pool, message)
     if finding.kind == "unsent":
         return _go_on(pool, message, finding.outcome, step=len(message["steps"]) - 1)
     if finding.kind == "absent" and message["claimed_from"] == "uncertain":
@@ -107,19 +138,21 @@ def _look_first(pool: Pool, message: Row) -> Row | None:
 
 def _send(pool: Pool, message: Row) -> Row | None:
     """Send the current step; return the message if another one follows now."""
-    sendable = _with_a_key(pool, message)
-    if sendable is None:
-        return None
-    with pool.connection() as conn:
-        message = leases.begin_send(conn, message=sendable)
+    if message["sending_at"] is None:
+        sendable = _with_a_key(pool, message)
+        if sendable is None:
+            return None
+        with pool.connection() as conn:
+            message = leases.begin_send(conn, message=sendable)
     faults.reach("send.begun", thread=message["thread"])
     step = message["steps"][message["step"]]
     started = time.monotonic()
     outcome = destinations.send(message, key=sending_key(message))
-    delivery: Delivery | None = Delivery(step=step["name"], outcome=outcome, duration_ms=_ms(started))
+    delivery: Delivery | None = Delivery(step=step["name"], outcome=outcome, duration_ms=inquiries.ms(started))
+    message = inquiries.heard(pool, message, outcome)
     if outcome.verify:
-        _record(pool, message, delivery)
-        outcome, delivery = _verified(pool, message, outcome), None
+        inquiries.record(pool, message, delivery)
+        outcome, delivery = inquiries.verified(pool, message, outcome), None
     if outcome.kind == "advanced":
         return _go_on(pool, message, outcome, step=message["step"] + 1, delivery=delivery)
     _settle(pool, message, outcome, source="lookup" if delivery is None else "response", delivery=delivery)
@@ -144,34 +177,6 @@ def _with_a_key(pool: Pool, message: Row) -> Row | None:
     return None
 
 
-def _verified(pool: Pool, message: Row, outcome: Outcome) -> Outcome:
-    """Return what the provider says about an outcome that must not be believed as it stands."""
-    finding = _look_up(pool, message, provider_id=outcome.provider_id)
-    if finding.kind == "known":
-        return finding.outcome
-    if finding.kind == "unanswered":
-        return replace(outcome, kind="uncertain", error=finding.outcome.error)
-    if finding.kind == "unsent" and outcome.kind == "advanced":
-        return finding.outcome
-    # Nothing of ours is there: a refusal stands, a stored success is contradicted.
-    return outcome if outcome.kind in ("rejected", "dead") else replace(outcome, kind="uncertain")
-
-
-def _look_up(pool: Pool, message: Row, *, provider_id: str | None = None) -> Finding:
-    """Ask the provider, within the lease, and keep the evidence."""
-
-    def get(path: str, params: Any) -> outcomes.Answer:
-        with pool.connection() as conn:
-            leases.renew(conn, message=message)
-        return gateway.get(path, params, account=message["account"], version=message["api_version"])
-
-    started = time.monotonic()
-    finding = lookups.find(get, message=message, provider_id=provider_id)
-    told = None if finding.kind == "known" else finding.kind
-    _record(pool, message, Delivery(step="lookup", outcome=finding.outcome, duration_ms=_ms(started), told=told))
-    return finding
-
-
 def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: Delivery | None = None) -> Row:
     """Store the provider's id before the next step is sent."""
     assert outcome.provider_id is not None  # judge_object gives no outcome without one
@@ -181,12 +186,7 @@ def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: D
         )
         settling.record(conn, message=message, delivery=delivery)
     faults.reach("send.advanced", thread=message["thread"])
-    return row | {"too_old": message.get("too_old")}
-
-
-def _record(pool: Pool, message: Row, delivery: Delivery | None) -> None:
-    with pool.connection() as conn:
-        settling.record(conn, message=message, delivery=delivery)
+    return row
 
 
 def _settle(
@@ -195,6 +195,8 @@ def _settle(
     """Settle; if the effect on the books fails, keep what is known and let a later attempt, or a person, settle it."""
     wait = _wait(message, outcome)
     with pool.connection() as conn:
+        if message["probing"]:
+            breakers.try_next(conn, destination=message["destination"])
         try:
             after = settling.settle(
                 conn, message=message, outcome=outcome, source=source, delivery=delivery, event=event, delay=wait
@@ -226,10 +228,12 @@ def _wait(message: Row, outcome: Outcome) -> float:
     """Return the seconds until the next try."""
     if outcome.kind == "accepted":
         return backoff.LOOK_AGAIN
-    if outcome.kind == "park":
-        return backoff.PARKED
-    return backoff.delay(attempt=message["attempts"], jitter=random.random(), floor=outcome.retry_after)  # noqa: S311
+    if breakers.parks(outcome) and not message["spared"]:
+        return 0.0  # its destination waits; the next try is another message's, which has been due for longer
+    if breakers.turned_away(outcome):
+        return min(_delay(attempt=message["spared"] + 1, outcome=outcome), backoff.SLOWED[1])
+    return _delay(attempt=message["attempts"], outcome=outcome)
 
 
-def _ms(started: float) -> int:
-    return round((time.monotonic() - started) * 1000)
+def _delay(*, attempt: int, outcome: Outcome) -> float:
+    return backoff.delay(attempt=attempt, jitter=random.random(), floor=outcome.retry_after)  # noqa: S311

@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from ledger import faults, wiring
-from outbox import backoff, handlers, transitions
+from outbox import backoff, breakers, handlers, transitions
 from outbox.leases import LeaseLost, Row
 from outbox.outcomes import FINAL, Outcome
 from outbox.transitions import Event
@@ -37,7 +37,7 @@ SET state = %(state)s, claimed_from = NULL, lease_token = NULL, lease_owner = NU
     refusal = CASE WHEN %(state)s <> 'succeeded' THEN coalesce(%(refusal)s, refusal) END, last_error = %(error)s,
     outcome_source = %(source)s, ever_unknown = ever_unknown OR %(unknown)s, seen = coalesce(%(seen)s, seen),
     compensation_needed = NOT %(final)s AND (compensation_needed OR (%(compensate)s AND first_sent_at IS NOT NULL)),
-    attempts = attempts - %(refunded)s, next_attempt_at = now() + make_interval(secs => %(delay)s),
+    attempts = attempts - %(refunded)s, spared = spared + %(spared)s, next_attempt_at = now() + make_interval(secs => %(delay)s),
     key_generation = key_generation + %(new_key)s::integer,
     key_deadline = CASE WHEN %(unsent)s OR %(new_key)s THEN NULL ELSE key_deadline END,
     first_sent_at = CASE WHEN %(unsent)s AND step = 0 THEN NULL WHEN %(state)s = 'succeeded' THEN coalesce(first_sent_at, now())
@@ -75,7 +75,8 @@ class Delivery:
 
 def given_up(message: Row, outcome: Outcome) -> Outcome:
     """Return the outcome, or a dead one: for what may never be repeated, ran out of attempts, or took too long."""
-    used_up = message["attempts"] >= message["max_attempts"] or message.get("too_old")
+    counted = not breakers.turned_away(outcome)
+    used_up = (counted and message["attempts"] >= message["max_attempts"]) or message.get("too_old")
     if outcome.kind == "uncertain" and message["repeat"] == "never":
         return replace(outcome, kind="dead", error=f"{outcome.error or 'no answer'}; it may not be repeated")
     if outcome.kind in ("retry", "uncertain") and used_up:
@@ -190,7 +191,7 @@ def _leave(
 ) -> Row | None:
     """Write the new state, or return None when the lease is gone or the state does not allow it."""
     state = transitions.TARGETS[event][1] or message["claimed_from"]
-    refused = outcome.kind == "park"  # it was the destination that refused, not this message: no attempt is used up
+    refused = breakers.turned_away(outcome)
     given = {
         "id": message["id"],
         "token": token,
@@ -204,6 +205,7 @@ def _leave(
         "unknown": outcome.kind == "uncertain",
         "compensate": outcome.kind == "dead" and message["repeat"] == "never",
         "refunded": int(refused and message.get("claimed_from") != "accepted"),
+        "spared": int(refused),
         "delay": delay,
         "unsent": event is Event.NOT_EXECUTED or (refused and not message["ever_unknown"]),
         "new_key": _needs_new_key(message, outcome),

@@ -131,7 +131,8 @@ class Desk:
             return leases.claim(conn, owner="test")
 
     def due(self, message: Row) -> None:
-        """Let the message's time come now."""
+        """Let the message's time come now, and its destination's."""
+        self.owner.execute("UPDATE public.outbox_destination SET parked_until = now() WHERE parked_until IS NOT NULL")
         self.owner.execute("UPDATE public.outbox_message SET next_attempt_at = now() WHERE id = %s", (message["id"],))
 
     def later(self, message: Row, hours: float) -> None:

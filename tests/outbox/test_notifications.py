@@ -50,6 +50,7 @@ def pool(outbox_address: str) -> Iterator["ConnectionPool[Any]"]:
 def deliver(pool: "ConnectionPool[Any]", owner: Any) -> Rows:
     """Let everything that waits come due and deliver it; return each message's topic, state and reason."""
     owner.execute("UPDATE public.outbox_message SET next_attempt_at = now() WHERE state IN ('ready', 'uncertain')")
+    owner.execute("UPDATE public.outbox_destination SET parked_until = now() WHERE parked_until IS NOT NULL")
     relay.drain(pool, go_on=lambda: True, wake=lambda: None)
     rows: Rows = owner.execute("SELECT topic, state, last_error FROM public.outbox_message ORDER BY id").fetchall()
     return rows

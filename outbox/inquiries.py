@@ -1,0 +1,64 @@
+"""Asking the provider about a message that this worker holds, and keeping what it said."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+from outbox import breakers, gateway, leases, lookups, outcomes, settling
+from outbox.leases import Row
+from outbox.lookups import Finding
+from outbox.outcomes import Outcome
+from outbox.settling import Delivery
+
+Pool = ConnectionPool[Connection[Any]]
+
+
+def look_up(pool: Pool, message: Row, *, provider_id: str | None = None) -> Finding:
+    """Ask the provider, within the lease, and keep the evidence. `provider_id` overrides the message's own."""
+
+    def get(path: str, params: Any) -> outcomes.Answer:
+        with pool.connection() as conn:
+            leases.renew(conn, message=message)
+        return gateway.get(path, params, account=message["account"], version=message["api_version"])
+
+    started = time.monotonic()
+    finding = lookups.find(get, message=message, provider_id=provider_id)
+    told = None if finding.kind == "known" else finding.kind
+    record(pool, message, Delivery(step="lookup", outcome=finding.outcome, duration_ms=ms(started), told=told))
+    message |= heard(pool, message, finding.outcome)
+    return finding
+
+
+def verified(pool: Pool, message: Row, outcome: Outcome) -> Outcome:
+    """Return what the provider says about an outcome that must not be believed as it stands."""
+    finding = look_up(pool, message, provider_id=outcome.provider_id)
+    if finding.kind == "known":
+        return finding.outcome
+    if finding.kind == "unanswered":
+        return replace(outcome, kind="uncertain", error=finding.outcome.error)
+    if finding.kind == "unsent" and outcome.kind == "advanced":
+        return finding.outcome
+    # Nothing of ours is there: a refusal stands, a stored success is contradicted.
+    return outcome if outcome.kind in ("rejected", "dead") else replace(outcome, kind="uncertain")
+
+
+def heard(pool: Pool, message: Row, outcome: Outcome) -> Row:
+    """Let the message's destination be parked or opened by what it said, and return the message."""
+    if not message["probing"] and not breakers.parks(outcome):
+        return message
+    with pool.connection() as conn:
+        return breakers.heard(conn, message=message, outcome=outcome)
+
+
+def record(pool: Pool, message: Row, delivery: Delivery) -> None:
+    """Keep the evidence of a call."""
+    with pool.connection() as conn:
+        settling.record(conn, message=message, delivery=delivery)
+
+
+def ms(started: float) -> int:
+    """Return the milliseconds since a time of the monotonic clock."""
+    return round((time.monotonic() - started) * 1000)
