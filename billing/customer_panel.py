@@ -77,6 +77,7 @@ def _payments(customer: Customer) -> list[dict[str, Any]]:
             "invoice_id": payment.invoice_id,
             "refunded": payment.refunded_minor and money.format(payment.refunded_minor, payment.currency),
             "at": payment.paid_at,
+            "stray": payment.stray,
         }
         for payment in payments
     ]

@@ -22,7 +22,7 @@ SELECT c.id AS customer_id, c.name, c.currency, c.card_last4, a.balance_minor AS
         FROM public.billing_payment p
         JOIN public.billing_invoice i ON i.customer_id = p.customer_id AND i.id = p.invoice_id
         LEFT JOIN public.billing_refund q ON q.payment_id = p.id AND q.status = 'queued'
-        WHERE p.customer_id = c.id AND p.refunded_minor < p.amount_minor
+        WHERE p.customer_id = c.id AND p.refunded_minor < p.amount_minor AND NOT p.stray
         ORDER BY p.id DESC LIMIT 10) r), '[]') AS refundable_payments
 FROM public.billing_customer c JOIN public.billing_credit_account a ON a.customer_id = c.id
 WHERE c.id = %(customer_id)s

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from billing import money, settlements
+from billing import money, refunds, settlements
 from outbox.handlers import Handler, Step
 from outbox.outcomes import Outcome
 
@@ -41,26 +41,42 @@ def refund_steps(refund: Payload, uid: UUID) -> list[Step]:
     return [Step(name="refund", path="/v1/refunds", params=params)]
 
 
-def settle_charge(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
+def settle_charge(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
     """Apply a charge's final outcome to its invoice."""
     charge = message["payload"]
     if outcome.kind == "succeeded":
-        settlements.charge_succeeded(conn, charge=charge, provider_payment_id=message["provider_id"])
-    elif outcome.kind == "rejected":
+        attempt = int(message["dedupe_key"].rpartition(":")[2])  # the key names the invoice's attempt
+        return settlements.charge_succeeded(conn, charge=charge, attempt=attempt, provider_payment_id=message["provider_id"])
+    if outcome.kind == "rejected":
         settlements.charge_rejected(conn, charge=charge)
     elif outcome.kind == "cancelled":
         settlements.charge_withdrawn(conn, charge=charge)
+    return None
 
 
-def settle_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> None:
+def return_charge(conn: Connection[Any], *, message: Mapping[str, Any], reason: str) -> str:
+    """Queue the refund of a charge that pays nothing; raise Refusal."""
+    card = message["payload"].get("card_last4")
+    made = refunds.return_stray(conn, provider_payment_id=message["provider_id"], card_last4=card, reason=reason)
+    return f"refund {made['refund_id']} of {money.format(made['left_minor'], made['currency'])} is queued"
+
+
+def settle_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
     """Apply a refund's final outcome to the refund and its payment."""
     refund = message["payload"]
     if outcome.kind == "succeeded":
-        settlements.refund_succeeded(conn, refund=refund, provider_refund_id=message["provider_id"])
-    elif outcome.kind == "rejected":
+        return settlements.refund_succeeded(conn, refund=refund, provider_refund_id=message["provider_id"])
+    if outcome.kind == "rejected":
         settlements.refund_rejected(conn, refund=refund, provider_refund_id=message["provider_id"])
     elif outcome.kind == "cancelled":
         settlements.refund_withdrawn(conn, refund=refund)
+    return None
+
+
+def reverse_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
+    """Enter that a confirmed refund failed afterwards, and came back."""
+    why = outcome.refusal or outcome.provider_status or "failed"
+    return settlements.refund_reversed(conn, refund=message["payload"], reason=why)
 
 
 def charge_sentence(charge: Payload) -> str:
@@ -88,6 +104,7 @@ HANDLERS = (
         repeat="keyed",
         steps=charge_steps,
         settle=settle_charge,
+        give_back=return_charge,
         refusal_asks_person=True,
         sentence=charge_sentence,
     ),
@@ -97,6 +114,7 @@ HANDLERS = (
         repeat="keyed",
         steps=refund_steps,
         settle=settle_refund,
+        take_back=reverse_refund,
         refusal_asks_person=True,
         sentence=refund_sentence,
     ),

@@ -19,7 +19,7 @@ FIND = """
 SELECT i.id, i.billing_period, i.currency, i.amount_minor, i.amount_due_minor, i.credited_minor, i.status,
        p.amount_minor - p.refunded_minor AS refundable_minor
 FROM public.billing_invoice i
-LEFT JOIN public.billing_payment p ON p.customer_id = i.customer_id AND p.invoice_id = i.id
+LEFT JOIN public.billing_payment p ON p.customer_id = i.customer_id AND p.invoice_id = i.id AND NOT p.stray
 WHERE i.customer_id = %(customer_id)s
   AND (i.id = %(invoice_id)s::bigint OR i.billing_period = %(billing_period)s::date AND i.status <> 'void')
 ORDER BY p.id DESC LIMIT 1

@@ -14,6 +14,7 @@ MASKS: Masks = {
     INVOICE: Mask(key="id", generated=("created_at", "paid_at")),
     MEMO: Mask(key="id", generated=("created_at",), refers={"invoice_id": INVOICE}),
     REFUND: Mask(key="id", generated=("created_at",)),
+    "billing_refund_reversal": Mask(key="id"),
     "billing_credit_entry": Mask(key="id", generated=("created_at",), refers={"invoice_id": INVOICE, "credit_memo_id": MEMO}),
     "payment.charge": Mask(refers={"invoice_id": INVOICE}, aggregate=INVOICE),
     "payment.refund": Mask(refers={"refund_id": REFUND}),

@@ -106,7 +106,10 @@ class Invoice(models.Model):
 
 
 class Payment(models.Model):
-    """Money that the provider took for an invoice; made when a charge settles."""
+    """Money that the provider took for an invoice; made when a charge settles.
+
+    A stray one came when nothing was owed any more, such as for an invoice that was voided or paid otherwise meanwhile.
+    """
 
     id = models.BigAutoField(primary_key=True)
     customer = models.ForeignKey(Customer, on_delete=models.PROTECT, db_constraint=False, related_name="payments")
@@ -114,12 +117,14 @@ class Payment(models.Model):
     currency = models.TextField()
     amount_minor = models.BigIntegerField()
     refunded_minor = models.BigIntegerField(default=0, db_default=0)  # queued and confirmed refunds
+    stray = models.BooleanField(default=False, db_default=False)  # pays nothing; waits to be sent back
     provider_payment_id = models.TextField(unique=True)
     paid_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["customer", "id"], name="billing_payment_of_customer"),
+            models.UniqueConstraint(fields=["invoice"], condition=Q(stray=False), name="billing_payment_one_of_invoice"),
             models.CheckConstraint(name="billing_payment_amount_positive", condition=Q(amount_minor__gt=0)),
             models.CheckConstraint(
                 name="billing_payment_refund_cap", condition=Q(refunded_minor__gte=0, refunded_minor__lte=F("amount_minor"))
@@ -131,13 +136,17 @@ class Payment(models.Model):
 
 
 class Refund(models.Model):
-    """Money on its way back to the card it came from."""
+    """Money on its way back to the card it came from: queued → confirmed | refused | withdrawn; confirmed → reversed.
+
+    The provider's word may come late: refused or withdrawn → confirmed, when the money left all the same.
+    """
 
     class Status(models.TextChoices):
         QUEUED = "queued"
         CONFIRMED = "confirmed"
         REFUSED = "refused"
         WITHDRAWN = "withdrawn"
+        REVERSED = "reversed"  # it was confirmed, and came back: see its reversal
 
     id = models.BigAutoField(primary_key=True)
     customer = models.ForeignKey(Customer, on_delete=models.PROTECT, db_constraint=False, related_name="refunds")
@@ -152,15 +161,38 @@ class Refund(models.Model):
 
     class Meta:
         constraints = [
+            models.UniqueConstraint(fields=["customer", "id"], name="billing_refund_of_customer"),
             models.UniqueConstraint(fields=["payment"], condition=Q(status="queued"), name="billing_refund_one_in_flight"),
             models.CheckConstraint(name="billing_refund_amount_positive", condition=Q(amount_minor__gt=0)),
             models.CheckConstraint(
-                name="billing_refund_status_known", condition=Q(status__in=["queued", "confirmed", "refused", "withdrawn"])
+                name="billing_refund_status_known",
+                condition=Q(status__in=["queued", "confirmed", "refused", "withdrawn", "reversed"]),
             ),
         ]
 
     def __str__(self) -> str:
         return f"refund {self.id}"
+
+
+class RefundReversal(models.Model):
+    """A refund that had been confirmed and failed afterwards: the money came back to us. Insert-only."""
+
+    id = models.BigAutoField(primary_key=True)
+    customer = models.ForeignKey(Customer, on_delete=models.PROTECT, db_constraint=False, related_name="refund_reversals")
+    refund = models.OneToOneField(Refund, on_delete=models.PROTECT, db_constraint=False, related_name="reversal")
+    currency = models.TextField()
+    amount_minor = models.BigIntegerField()
+    reason = models.TextField()  # the provider's code, such as expired_or_canceled_card
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "billing_refund_reversal"
+        constraints = [
+            models.CheckConstraint(name="billing_refund_reversal_amount_positive", condition=Q(amount_minor__gt=0)),
+        ]
+
+    def __str__(self) -> str:
+        return f"reversal of refund {self.refund_id}"
 
 
 class CreditMemo(models.Model):

@@ -18,7 +18,7 @@ SELECT jsonb_build_object('currency', c.currency, 'card', c.card_last4, 'invoice
     JOIN public.billing_invoice i ON i.id = p.invoice_id AND i.customer_id = p.customer_id
     JOIN public.outbox_message m ON m.subject = c.id AND m.topic = 'payment.charge' AND m.provider_id = p.provider_payment_id
         AND m.aggregate = 'invoice:' || p.invoice_id
-    WHERE p.customer_id = c.id AND (p.invoice_id = ANY(%(refunded)s::bigint[])
+    WHERE p.customer_id = c.id AND NOT p.stray AND (p.invoice_id = ANY(%(refunded)s::bigint[])
         OR i.billing_period = ANY(%(periods)s::date[]) AND i.status <> 'void')
 )) FROM public.billing_customer c WHERE c.id = %(subject)s
 """

@@ -1,4 +1,4 @@
-"""The verb of a refund: reserve the amount on the payment, write the refund, queue it for the provider."""
+"""The verbs of a refund: reserve the amount on the payment, write the refund, queue it for the provider."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ WITH account AS (
 ), reserved AS (
     UPDATE public.billing_payment p SET refunded_minor = p.refunded_minor + %(amount_minor)s FROM found
     WHERE p.id = (SELECT max(newest.id) FROM public.billing_payment newest
-                  WHERE newest.customer_id = found.customer_id AND newest.invoice_id = found.id)
+                  WHERE newest.customer_id = found.customer_id AND newest.invoice_id = found.id AND NOT newest.stray)
     RETURNING p.id, p.customer_id, p.provider_payment_id, p.amount_minor - p.refunded_minor AS refundable_minor
 ), refund AS (
     INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason)
@@ -32,6 +32,19 @@ WITH account AS (
 SELECT account.card_last4, found.id AS invoice_id, found.status AS invoice_status, reserved.id AS payment_id,
        reserved.provider_payment_id, reserved.refundable_minor, refund.id AS refund_id, refund.status
 FROM account LEFT JOIN found ON true LEFT JOIN reserved ON true LEFT JOIN refund ON true
+"""
+
+STRAY = """
+SELECT id AS payment_id, customer_id, invoice_id, currency, amount_minor - refunded_minor AS left_minor, stray,
+       provider_payment_id
+FROM public.billing_payment WHERE provider_payment_id = %(provider_payment_id)s FOR NO KEY UPDATE
+"""
+RETURN_STRAY = """
+WITH reserved AS (
+    UPDATE public.billing_payment SET refunded_minor = amount_minor WHERE id = %(payment_id)s RETURNING id
+)
+INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason)
+SELECT %(customer_id)s, reserved.id, %(currency)s, %(left_minor)s, %(reason)s FROM reserved RETURNING id AS refund_id
 """
 
 
@@ -56,6 +69,25 @@ def request(
         "currency": currency,
         "card_last4": row["card_last4"],
     }
+
+
+def return_stray(conn: Connection[Any], *, provider_payment_id: str, card_last4: str | None, reason: str) -> dict[str, Any]:
+    """Queue a refund of all that is left of a payment that pays nothing, and return the refund's row; raise Refusal.
+
+    Runs as the outbox login with the customer as its subject: no conversation asks for it.
+    """
+    payment = rows.one(conn, STRAY, {"provider_payment_id": provider_payment_id})
+    if payment is None:
+        raise Refusal("The books know no such payment.")
+    if not payment["stray"]:
+        raise Refusal(f"Invoice {payment['invoice_id']} is paid with it: ask for an ordinary refund.")
+    if not payment["left_minor"]:
+        raise Refusal("All of it was sent back, or is on its way.")
+    made = rows.one(conn, RETURN_STRAY, payment | {"reason": reason})
+    row = payment | (made or {}) | {"card_last4": card_last4}
+    customer, amount = payment["customer_id"], payment["left_minor"]
+    _enqueue(conn, row, customer, amount, payment["currency"], Cause(subject=customer))
+    return row
 
 
 def _not_refundable(row: dict[str, Any], invoice: Reference) -> Refusal:

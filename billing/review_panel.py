@@ -67,7 +67,7 @@ def _day(text: Any) -> date | None:
 def _invoice(invoice: Invoice, changes: Sequence[Row] | None) -> Section:
     """Return the payment of an invoice, or what is due of it while nothing is paid."""
     title = f"Invoice {invoice.id}, {invoice.billing_period:%B %Y}"
-    payment = Payment.objects.filter(invoice=invoice).order_by("-id").first()
+    payment = Payment.objects.filter(invoice=invoice, stray=False).order_by("-id").first()
     if payment is None:
         after = _after(changes, table="billing_invoice", row=invoice.id).get("amount_due_minor")
         lines = [

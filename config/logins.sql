@@ -27,7 +27,7 @@ GRANT SELECT ON
     public.escalations_escalation, public.escalations_revision, public.escalations_preview, public.escalations_signature,
     public.escalations_decision, public.escalations_act, public.escalations_presence, public.escalations_scan,
     public.billing_customer, public.billing_credit_account, public.billing_invoice, public.billing_payment,
-    public.billing_refund, public.billing_credit_memo, public.billing_credit_entry,
+    public.billing_refund, public.billing_refund_reversal, public.billing_credit_memo, public.billing_credit_entry,
     public.agent_conversation, public.agent_thread, public.agent_staff_message, public.agent_notice,
     public.agent_feed, public.agent_event, public.agent_policy, public.agent_policy_request,
     public.django_migrations
@@ -92,6 +92,7 @@ GRANT UPDATE (processed_at, outcome, attempts) ON public.outbox_webhook_event TO
 GRANT SELECT ON public.outbox_webhook_event TO backstop_outbox;
 GRANT INSERT ON public.outbox_message, public.outbox_delivery, public.billing_payment, public.billing_credit_entry,
     public.escalations_escalation, public.agent_notice, public.agent_event TO backstop_outbox;
+GRANT INSERT ON public.billing_refund, public.billing_refund_reversal TO backstop_outbox;  -- what is not owed, what came back
 GRANT INSERT ON public.escalations_act TO backstop_outbox;  -- that reviewers were told
 GRANT INSERT ON public.escalations_decision TO backstop_outbox;  -- that a disagreement is gone: see the policy
 GRANT UPDATE (state, decided_at, resumed_at, closed_at) ON public.escalations_escalation TO backstop_outbox;
@@ -124,7 +125,7 @@ BEGIN
     FOR item IN SELECT * FROM (VALUES
         ('billing_customer', 'id'), ('billing_credit_account', 'customer_id'), ('billing_invoice', 'customer_id'),
         ('billing_payment', 'customer_id'), ('billing_refund', 'customer_id'), ('billing_credit_memo', 'customer_id'),
-        ('billing_credit_entry', 'customer_id'), ('ledger_row_change', 'subject'), ('outbox_message', 'subject')
+        ('billing_refund_reversal', 'customer_id'), ('billing_credit_entry', 'customer_id'), ('ledger_row_change', 'subject'), ('outbox_message', 'subject')
     ) AS t (name, key) LOOP
         EXECUTE format('ALTER TABLE public.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', item.name);
         EXECUTE format('DROP POLICY IF EXISTS owner_all ON public.%1$I; DROP POLICY IF EXISTS read_all ON public.%1$I;

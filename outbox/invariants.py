@@ -50,11 +50,14 @@ EVIDENCE = """
 SELECT m.id AS message_id, m.topic, m.state, m.outcome_source FROM public.outbox_message m
 WHERE m.state IN ('succeeded', 'rejected') AND NOT EXISTS (
     SELECT FROM public.outbox_delivery d WHERE d.message_id = m.id AND d.outcome = m.state)
+  AND NOT (m.state = 'rejected' AND m.outcome_source = 'person' AND EXISTS (
+    SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND r.carried_out_at IS NOT NULL
+        AND r.kind IN ('settle_rejected', 'compensate')))
 """
 UNSENT = """
 SELECT m.id AS message_id, m.topic, d.id AS delivery_id, d.step, d.outcome FROM public.outbox_message m
 JOIN public.outbox_delivery d ON d.message_id = m.id
-WHERE m.state = 'cancelled' AND d.outcome NOT IN ('retry', 'park', 'cancelled')
+WHERE m.state = 'cancelled' AND d.outcome NOT IN ('retry', 'park', 'cancelled', 'absent', 'unanswered')
 UNION ALL
 SELECT id, topic, NULL, NULL, NULL FROM public.outbox_message WHERE state = 'cancelled' AND first_sent_at IS NOT NULL
 """
@@ -140,7 +143,7 @@ INVARIANTS = (
     Invariant(
         name="outbox.outcome_has_evidence",
         guarantee=6,
-        says="A message that succeeded or was refused has a delivery in which the provider said so.",
+        says="A message that succeeded or was refused has a delivery in which the provider said so, or a person's request.",
         query=EVIDENCE,
     ),
     Invariant(

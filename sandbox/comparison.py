@@ -24,10 +24,13 @@ Movement = Mapping[str, Any]
 Row = dict[str, Any]
 
 # The requests as they were frozen say what must have moved, in the provider's own units.
+# `reversed`: the books know that what succeeded came back. `vouched`: a person said that the money was put right elsewhere.
 MESSAGES = """
 SELECT m.id AS message_id, m.uid, m.topic, m.state, m.provider_id, m.steps #> '{0,params}' AS params,
-    EXISTS (SELECT FROM public.escalations_escalation e WHERE e.object = 'message:' || m.id
-        AND (e.kind = 'dirty_state' OR e.state IN ('open', 'claimed'))) AS known
+    EXISTS (SELECT FROM public.billing_refund r WHERE m.topic = 'payment.refund' AND r.status = 'reversed'
+        AND r.id = (m.payload ->> 'refund_id')::bigint) AS reversed,
+    m.state = 'rejected' AND EXISTS (SELECT FROM public.outbox_request q WHERE q.message_id = m.id
+        AND q.kind = 'compensate' AND q.carried_out_at IS NOT NULL) AS vouched
 FROM public.outbox_message m WHERE m.topic IN ('payment.charge', 'payment.refund')
 """
 BOOKS = """
@@ -103,11 +106,11 @@ def _messages(conn: Connection[Any]) -> dict[UUID, Row]:
 
 
 def _allow_for_news(messages: Mapping[UUID, Row], movements: Iterable[Movement], *, since: int) -> None:
-    """Count a refund that failed just now as known: the event that says so is on its way."""
+    """Let a refund that failed just now be as the books have it: the event that says so is on its way."""
     for uid, group in _by_uid(movements).items():
         message = messages.get(uid) if uid else None
-        if message and any(not _is_of(movement) and movement["at"] > since for movement in group):
-            message["known"] = True
+        if message and not message["reversed"]:
+            message["news"] = [movement for movement in group if not _is_of(movement) and movement["at"] > since]
 
 
 def _judged(
@@ -149,10 +152,11 @@ def _of_messages(movements: Iterable[Movement], messages: Mapping[UUID, Row]) ->
             yield Violation("sandbox.moved_once", _about(message) | {"objects": objects})
         if message["state"] == "succeeded" and not moves:
             yield Violation("sandbox.success_moved", _about(message))
-        if message["state"] == "rejected" and (net := sum(movement["amount"] for movement in group)):
+        if message["state"] == "rejected" and not message["vouched"] and (net := sum(movement["amount"] for movement in group)):
             yield Violation("sandbox.refusal_moved_nothing", _about(message) | {"amount": net})
-        if message["state"] == "succeeded" and len(moves) < len(group) and not message["known"]:
-            yield Violation("sandbox.failed_afterwards", _about(message) | {"object": group[-1]["object"]})
+        back = [movement for movement in group if not _is_of(movement) and movement not in message.get("news", ())]
+        if message["state"] == "succeeded" and bool(back) != message["reversed"] and not message.get("news"):
+            yield Violation("sandbox.failed_afterwards", _about(message) | {"object": message["provider_id"]})
 
 
 def _by_uid(movements: Iterable[Movement]) -> dict[UUID | None, list[Movement]]:
@@ -173,7 +177,7 @@ def _is_of(movement: Movement) -> bool:
 def _may_have_moved(message: Row, *, quiet: bool) -> bool:
     """Return whether money may have moved for a message in this state; one that is under way may have, until all is quiet."""
     if message["state"] == "rejected":  # such as a refund that failed: its money went out and came back
-        return str(message["topic"]) == "payment.refund"
+        return str(message["topic"]) == "payment.refund" or bool(message["vouched"])
     return message["state"] in ("succeeded", "dead") or (not quiet and message["state"] in ("leased", "uncertain", "accepted"))
 
 
@@ -198,7 +202,7 @@ def _sums(movements: Iterable[Movement], *, messages: Mapping[UUID, Row], books:
     for uid, group in _by_uid(movements).items():
         message = messages.get(uid) if uid else None
         for movement in group:
-            if message and message["state"] == "succeeded" and (_is_of(movement) or not message["known"]):
+            if message and message["state"] == "succeeded" and movement not in message.get("news", ()):
                 sums[movement["currency"]]["provider"] += movement["amount"]
     return dict(sums)
 

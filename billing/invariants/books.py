@@ -15,6 +15,9 @@ UNION ALL
 SELECT 'refund', r.id, r.currency, p.currency
 FROM public.billing_refund r JOIN public.billing_payment p ON p.id = r.payment_id WHERE r.currency <> p.currency
 UNION ALL
+SELECT 'refund reversal', v.id, v.currency, r.currency
+FROM public.billing_refund_reversal v JOIN public.billing_refund r ON r.id = v.refund_id WHERE v.currency <> r.currency
+UNION ALL
 SELECT 'credit memo', m.id, m.currency, i.currency
 FROM public.billing_credit_memo m JOIN public.billing_invoice i ON i.id = m.invoice_id WHERE m.currency <> i.currency
 UNION ALL
@@ -30,6 +33,10 @@ SELECT 'refund', r.id, r.customer_id, p.customer_id
 FROM public.billing_refund r LEFT JOIN public.billing_payment p ON p.id = r.payment_id
 WHERE p.customer_id IS DISTINCT FROM r.customer_id
 UNION ALL
+SELECT 'refund reversal', v.id, v.customer_id, r.customer_id
+FROM public.billing_refund_reversal v LEFT JOIN public.billing_refund r ON r.id = v.refund_id
+WHERE r.customer_id IS DISTINCT FROM v.customer_id
+UNION ALL
 SELECT 'credit memo', m.id, m.customer_id, i.customer_id
 FROM public.billing_credit_memo m LEFT JOIN public.billing_invoice i ON i.id = m.invoice_id
 WHERE i.customer_id IS DISTINCT FROM m.customer_id
@@ -44,6 +51,7 @@ KEYS = {
     "invoice": "id",
     "payment": "id",
     "refund": "id",
+    "refund_reversal": "id",
     "credit_memo": "id",
     "credit_entry": "id",
 }
@@ -69,13 +77,13 @@ INVARIANTS = (
     Invariant(
         name="billing.currency_of_parent",
         guarantee=1,
-        says="Accounts, invoices, payments, refunds, memos and entries have the currency of what they belong to.",
+        says="Accounts, invoices, payments, refunds, reversals, memos and entries have the currency of what they belong to.",
         query=CURRENCY,
     ),
     Invariant(
         name="billing.customer_of_parent",
         guarantee=7,
-        says="Payments, refunds, memos and entries belong to the customer of the invoice or payment that they name.",
+        says="Payments, refunds, reversals, memos and entries belong to the customer of what they name.",
         query=CUSTOMER,
     ),
     Invariant(

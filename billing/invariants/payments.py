@@ -17,25 +17,32 @@ PAID = """
 SELECT i.id AS invoice_id, i.status, i.amount_due_minor, coalesce(p.number, 0) AS payments, p.total_minor AS paid_minor
 FROM public.billing_invoice i
 LEFT JOIN (SELECT invoice_id, count(*) AS number, sum(amount_minor)::bigint AS total_minor FROM public.billing_payment
-           GROUP BY invoice_id) p ON p.invoice_id = i.id
+           WHERE NOT stray GROUP BY invoice_id) p ON p.invoice_id = i.id
 WHERE CASE i.status WHEN 'paid'
     THEN ROW(i.amount_due_minor, least(i.amount_due_minor, 1))
         IS DISTINCT FROM ROW(coalesce(p.total_minor, 0), coalesce(p.number, 0))
     ELSE p.number IS NOT NULL END
 """
+# Money that came when nothing was owed pays nothing; an earlier charge of an invoice may succeed after its last was refused.
 STANDS = """
 SELECT i.id AS invoice_id, i.status, i.charge_attempt, coalesce(counted.number, 0) AS charges, m.id AS message_id, m.state
 FROM public.billing_invoice i
 LEFT JOIN (SELECT aggregate, count(*) AS number FROM public.outbox_message WHERE topic = 'payment.charge' GROUP BY aggregate)
     AS counted ON counted.aggregate = 'invoice:' || i.id
-LEFT JOIN public.outbox_message m ON m.dedupe_key = 'charge:invoice:' || i.id || ':' || i.charge_attempt
+LEFT JOIN LATERAL (
+    SELECT m.id, CASE WHEN EXISTS (SELECT FROM public.billing_payment p WHERE p.provider_payment_id = m.provider_id AND p.stray)
+        THEN 'stray' ELSE m.state END AS state, m.state IN ('rejected', 'cancelled') AND EXISTS (
+            SELECT FROM public.outbox_message e WHERE e.topic = m.topic AND e.aggregate = m.aggregate AND e.id < m.id
+            AND e.state = 'succeeded') AS earlier
+    FROM public.outbox_message m WHERE m.dedupe_key = 'charge:invoice:' || i.id || ':' || i.charge_attempt) m ON true
 WHERE i.charge_attempt <> coalesce(counted.number, 0) OR CASE i.status
     WHEN 'charge_queued' THEN coalesce(m.state, 'none') IN ('none', 'succeeded', 'rejected', 'cancelled')
-    WHEN 'charge_failed' THEN coalesce(m.state, 'none') <> 'rejected'
-    WHEN 'paid' THEN CASE WHEN i.amount_due_minor > 0 THEN coalesce(m.state, 'none') <> 'succeeded'
-                          ELSE coalesce(m.state, 'none') NOT IN ('none', 'rejected', 'cancelled') END
-    WHEN 'draft' THEN coalesce(m.state, 'none') NOT IN ('none', 'cancelled')
-    ELSE coalesce(m.state, 'none') NOT IN ('none', 'cancelled', 'rejected') END
+    WHEN 'charge_failed' THEN coalesce(m.state, 'none') NOT IN ('rejected', 'stray')
+    WHEN 'paid' THEN CASE WHEN i.amount_due_minor > 0
+        THEN coalesce(m.state, 'none') NOT IN ('succeeded', 'stray') AND NOT coalesce(m.earlier, false)
+        ELSE coalesce(m.state, 'none') NOT IN ('none', 'rejected', 'cancelled', 'stray') END
+    WHEN 'draft' THEN coalesce(m.state, 'none') NOT IN ('none', 'cancelled', 'stray')
+    ELSE coalesce(m.state, 'none') NOT IN ('none', 'cancelled', 'rejected', 'stray') END
 """
 PAYMENT = """
 SELECT m.id AS message_id, p.id AS payment_id, coalesce(m.provider_id, p.provider_payment_id) AS provider_id,
@@ -57,9 +64,14 @@ FULL JOIN (SELECT id, state, provider_id, (payload ->> 'refund_id')::bigint AS r
            FROM public.outbox_message WHERE topic = 'payment.refund') m ON m.refund_id = r.id
 WHERE ROW(m.payment_id, m.customer_id, m.amount_minor, m.currency)
         IS DISTINCT FROM ROW(r.payment_id, r.customer_id, r.amount_minor, r.currency)
-    OR r.status <> CASE m.state WHEN 'succeeded' THEN 'confirmed' WHEN 'rejected' THEN 'refused' WHEN 'cancelled' THEN 'withdrawn'
-                                ELSE 'queued' END
+    OR r.status <> CASE m.state WHEN 'succeeded' THEN CASE r.status WHEN 'reversed' THEN 'reversed' ELSE 'confirmed' END
+                                WHEN 'rejected' THEN 'refused' WHEN 'cancelled' THEN 'withdrawn' ELSE 'queued' END
     OR (m.state = 'succeeded' AND r.provider_refund_id IS DISTINCT FROM m.provider_id)
+"""
+REVERSED = """
+SELECT r.id AS refund_id, r.status, v.id AS reversal_id, r.amount_minor, v.amount_minor AS reversed_minor
+FROM public.billing_refund r FULL JOIN public.billing_refund_reversal v ON v.refund_id = r.id
+WHERE (r.status = 'reversed') IS DISTINCT FROM (v.id IS NOT NULL) OR v.amount_minor <> r.amount_minor
 """
 SETTLED = """
 SELECT m.id AS message_id, m.topic, m.state FROM public.outbox_message m
@@ -96,7 +108,10 @@ INVARIANTS = (
     Invariant(
         name="billing.invoice_paid_once",
         guarantee=5,
-        says="A paid invoice has exactly one payment, of exactly what was due (none if nothing was); any other invoice has none.",
+        says=(
+            "A paid invoice has exactly one payment, of exactly what was due (none if nothing was); any other invoice has none."
+            " Money that came when nothing was owed is known as such."
+        ),
         query=PAID,
     ),
     Invariant(
@@ -116,6 +131,12 @@ INVARIANTS = (
         guarantee=4,
         says="Every refund has one message, of the same amount, and its status fits that message's state.",
         query=REFUND,
+    ),
+    Invariant(
+        name="billing.reversal_is_of_its_refund",
+        guarantee=5,
+        says="Every refund that was confirmed and came back has one reversal, of its amount, and no other refund has any.",
+        query=REVERSED,
     ),
     Invariant(
         name="billing.settling_changed_the_books",

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-WATCHED = ("customer", "credit_account", "invoice", "payment", "refund", "credit_memo", "credit_entry")
+WATCHED = ("customer", "credit_account", "invoice", "payment", "refund", "refund_reversal", "credit_memo", "credit_entry")
 
 # Referential checks bypass row-level security: a key without the customer would reach into another customer's rows.
 KEYS = """
@@ -18,6 +18,10 @@ ALTER TABLE public.billing_refund ADD CONSTRAINT billing_refund_customer_currenc
     FOREIGN KEY (customer_id, currency) REFERENCES public.billing_customer (id, currency);
 ALTER TABLE public.billing_refund ADD CONSTRAINT billing_refund_payment
     FOREIGN KEY (customer_id, payment_id) REFERENCES public.billing_payment (customer_id, id);
+ALTER TABLE public.billing_refund_reversal ADD CONSTRAINT billing_refund_reversal_customer_currency
+    FOREIGN KEY (customer_id, currency) REFERENCES public.billing_customer (id, currency);
+ALTER TABLE public.billing_refund_reversal ADD CONSTRAINT billing_refund_reversal_refund
+    FOREIGN KEY (customer_id, refund_id) REFERENCES public.billing_refund (customer_id, id);
 ALTER TABLE public.billing_credit_memo ADD CONSTRAINT billing_credit_memo_customer_currency
     FOREIGN KEY (customer_id, currency) REFERENCES public.billing_customer (id, currency);
 ALTER TABLE public.billing_credit_memo ADD CONSTRAINT billing_credit_memo_invoice
@@ -61,6 +65,8 @@ CREATE CONSTRAINT TRIGGER balance_is_sum AFTER INSERT OR UPDATE ON public.billin
 CREATE CONSTRAINT TRIGGER balance_is_sum AFTER INSERT ON public.billing_credit_entry
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.billing_check_credit_balance();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.billing_credit_entry
+    FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();
+CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON public.billing_refund_reversal
     FOR EACH STATEMENT EXECUTE FUNCTION public.ledger_append_only();
 """
 

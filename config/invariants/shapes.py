@@ -10,21 +10,21 @@ from ledger.invariants import Invariant
 OURS = ("ledger", "outbox", "escalations", "agent", "billing")
 OF_CUSTOMER = (
     "billing_customer", "billing_credit_account", "billing_invoice", "billing_payment", "billing_refund", "billing_credit_memo",
-    "billing_credit_entry", "ledger_row_change", "outbox_message",
+    "billing_credit_entry", "billing_refund_reversal", "ledger_row_change", "outbox_message",
 )  # fmt: skip
 POLICIES = {
     **{name: {"owner_all", "read_all", "agent_subject", "outbox_subject"} for name in OF_CUSTOMER},
     "outbox_message": {"owner_all", "read_all", "agent_subject", "outbox_all", "notify"},
-    "escalations_decision": {"owner_all", "read_all", "web_people", "agent_system"},
+    "escalations_decision": {"owner_all", "read_all", "web_people", "agent_system", "outbox_system"},
     "escalations_revision": {"owner_all", "read_all", "web_edits", "agent_proposes"},
     "agent_staff_message": {"owner_all", "read_all", "web_writes", "web_changes", "agent_takes"},
 }
 INSERT_ONLY = (
     "ledger_attempt", "ledger_attempt_outcome", "ledger_execution", "ledger_batch_abort", "ledger_row_change", "outbox_delivery",
     "escalations_revision", "escalations_signature", "escalations_decision", "escalations_act", "agent_policy",
-    "billing_credit_entry",
+    "billing_credit_entry", "billing_refund_reversal",
 )  # fmt: skip
-WATCHED = OF_CUSTOMER[:7]
+WATCHED = OF_CUSTOMER[:8]
 TRIGGERS = (
     *((table, "append_only") for table in INSERT_ONLY),
     *((table, "record_change") for table in WATCHED),
@@ -38,6 +38,7 @@ TRIGGERS = (
 MORE = (
     "billing_credit_account_currency", "billing_invoice_customer_currency", "billing_payment_customer_currency",
     "billing_payment_invoice", "billing_refund_customer_currency", "billing_refund_payment",
+    "billing_refund_reversal_customer_currency", "billing_refund_reversal_refund",
     "billing_credit_memo_customer_currency", "billing_credit_memo_invoice", "billing_credit_entry_customer_currency",
     "billing_credit_entry_invoice", "billing_credit_entry_credit_memo", "escalations_signature_requester",
     "escalations_decision_requester", "agent_policy_loosening_needs_two",

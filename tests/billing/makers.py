@@ -63,13 +63,15 @@ def make_invoice(
     return int(row[0])
 
 
-def make_payment(owner: Connection, *, invoice_id: int, refunded_minor: int = 0, provider_payment_id: str = "") -> int:
-    """Return the id of a payment of everything that was due of the invoice."""
+def make_payment(
+    owner: Connection, *, invoice_id: int, refunded_minor: int = 0, provider_payment_id: str = "", stray: bool = False
+) -> int:
+    """Return the id of a payment of everything that was due of the invoice; a stray one pays nothing."""
     row = owner.execute(
         "INSERT INTO public.billing_payment"
-        " (customer_id, invoice_id, currency, amount_minor, refunded_minor, provider_payment_id)"
-        " SELECT customer_id, id, currency, amount_due_minor, %s, %s FROM public.billing_invoice WHERE id = %s RETURNING id",
-        (refunded_minor, provider_payment_id or f"pi_test{next(numbers)}", invoice_id),
+        " (customer_id, invoice_id, currency, amount_minor, refunded_minor, provider_payment_id, stray)"
+        " SELECT customer_id, id, currency, amount_due_minor, %s, %s, %s FROM public.billing_invoice WHERE id = %s RETURNING id",
+        (refunded_minor, provider_payment_id or f"pi_test{next(numbers)}", stray, invoice_id),
     ).fetchone()
     assert row
     return int(row[0])

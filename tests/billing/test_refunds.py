@@ -61,13 +61,13 @@ def test_it_promises_the_refund_in_the_same_transaction(owner: Any, agent: Any, 
     }
 
 
-def test_it_refunds_the_newest_payment_of_an_invoice(owner: Any, agent: Any, customer: int, pipeline: bool) -> None:
-    invoice, older = makers.make_paid_invoice(owner, customer_id=customer)
-    newer = makers.make_payment(owner, invoice_id=invoice)
+def test_it_refunds_what_paid_an_invoice_and_no_stray_payment(owner: Any, agent: Any, customer: int, pipeline: bool) -> None:
+    invoice, paid = makers.make_paid_invoice(owner, customer_id=customer)
+    stray = makers.make_payment(owner, invoice_id=invoice, stray=True)
     with about(agent, customer, pipeline=pipeline) as conn:
         request(conn, customer)
     found = owner.execute("SELECT id, refunded_minor FROM public.billing_payment ORDER BY id").fetchall()
-    assert found == [(older, 0), (newer, 32_000)]
+    assert found == [(paid, 32_000), (stray, 0)]
 
 
 @pytest.mark.parametrize(

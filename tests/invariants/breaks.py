@@ -4,7 +4,7 @@ The statements run with triggers and foreign keys off. What changes the books th
 so that it breaks nothing but its own invariant. What cannot be broken alone is in ALSO.
 """
 
-WATCHED = ("customer", "credit_account", "invoice", "payment", "refund", "credit_memo", "credit_entry")
+WATCHED = ("customer", "credit_account", "invoice", "payment", "refund", "refund_reversal", "credit_memo", "credit_entry")
 ALWAYS = "".join(f"ALTER TABLE public.billing_{table} ENABLE ALWAYS TRIGGER record_change;" for table in WATCHED)
 
 
@@ -65,6 +65,10 @@ MONEY = {
     "billing.invoice_stands_as_its_charge": seen(f"UPDATE public.billing_invoice SET charge_attempt = 1 WHERE id = {DRAFT}"),
     "billing.payment_is_a_settled_charge": seen("UPDATE public.billing_payment SET provider_payment_id = 'pi_other'"),
     "billing.refund_stands_as_its_message": seen("UPDATE public.billing_refund SET provider_refund_id = 're_other'"),
+    "billing.reversal_is_of_its_refund": seen(
+        "INSERT INTO public.billing_refund_reversal (customer_id, refund_id, currency, amount_minor, reason)"
+        " SELECT customer_id, id, currency, amount_minor, 'any' FROM public.billing_refund LIMIT 1"
+    ),
     "billing.settling_changed_the_books": """UPDATE public.ledger_row_change
         SET message_id = (SELECT id FROM public.outbox_message WHERE topic = 'payment.refund')
         WHERE message_id = (SELECT id FROM public.outbox_message WHERE topic = 'payment.charge' AND state = 'succeeded')""",

@@ -119,9 +119,9 @@ def test_what_is_otherwise_at_the_provider_is_named(used: Usage, instance: Path,
     assert names(superuser) == {"sandbox.failed_afterwards", "sandbox.sums_agree"}
     used.provider.advance(1)
     assert names(superuser, quiet=False) == {"sandbox.failed_afterwards", "sandbox.sums_agree"}
-    asked = f"""INSERT INTO public.escalations_escalation (kind, object, payload)
-        VALUES ('dirty_state', 'message:{row[2]}', '{{}}')"""
-    with broken(superuser, asked):
+    back = f"""UPDATE public.billing_refund SET status = 'reversed'
+        WHERE id = (SELECT (payload ->> 'refund_id')::bigint FROM public.outbox_message WHERE id = {row[2]})"""
+    with broken(superuser, back):
         assert names(superuser) == set()
     again = {"payment_intent": paid[0], "amount": 10_000, "metadata[backstop_uid]": str(row[0])}
     used.provider.create("/v1/refunds", key="again", **again)

@@ -83,6 +83,14 @@ class Desk:
         )
         return first, self.refund(invoice)
 
+    def unsettle(self, message: Row, *, lost: bool = True) -> None:
+        """Have the message name an invoice that is not there, so that its effect on the books fails; or its own again."""
+        invoice = 0 if lost else message["payload"]["invoice_id"]
+        self.owner.execute(
+            "UPDATE public.outbox_message SET payload = jsonb_set(payload, '{invoice_id}', to_jsonb(%s::bigint)) WHERE id = %s",
+            (invoice, message["id"]),
+        )
+
     def put(self, message: Row, state: str) -> None:
         """Put a message into a state, as if it had come there."""
         self.owner.execute(PUT, {"id": message["id"], "state": state})

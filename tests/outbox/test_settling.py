@@ -125,7 +125,7 @@ def test_it_gives_a_failed_refund_back_to_what_may_be_refunded(desk: Desk) -> No
 
 def test_it_saves_nothing_when_the_effect_on_the_books_fails(desk: Desk) -> None:
     message = desk.charge()
-    desk.owner.execute("UPDATE public.billing_invoice SET status = 'draft'")
+    desk.unsettle(message)
 
     desk.deliver_once()
 
@@ -134,7 +134,7 @@ def test_it_saves_nothing_when_the_effect_on_the_books_fails(desk: Desk) -> None
     assert aside["provider_id"]
     assert desk.owner.execute("SELECT count(*) FROM public.billing_payment").fetchone() == (0,)
 
-    desk.owner.execute("UPDATE public.billing_invoice SET status = 'charge_queued'")
+    desk.unsettle(message, lost=False)
     desk.deliver_all(message)
     assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
     assert desk.provider.movements(message["uid"]) == [48_000]
@@ -142,7 +142,7 @@ def test_it_saves_nothing_when_the_effect_on_the_books_fails(desk: Desk) -> None
 
 def test_it_ends_with_a_person_when_the_effect_keeps_failing(desk: Desk) -> None:
     message = desk.charge()
-    desk.owner.execute("UPDATE public.billing_invoice SET status = 'draft'")
+    desk.unsettle(message)
     desk.owner.execute("UPDATE public.outbox_message SET max_attempts = 1")
 
     desk.deliver_once()

@@ -200,8 +200,15 @@ def test_it_puts_a_refund_that_failed_after_its_success_before_a_person_once(des
     assert outcomes == ["taken back: failed", "already succeeded"]
     after = desk.read(message)
     assert (after["state"], after["provider_status"]) == ("succeeded", "failed")
-    asked = "SELECT kind FROM public.escalations_escalation WHERE object = %s"
-    assert desk.owner.execute(asked, (f"message:{message['id']}",)).fetchall() == [("dirty_state",)]
+    assert desk.refund_status(message) == "reversed"
+    assert desk.one("SELECT refunded_minor FROM public.billing_payment")["refunded_minor"] == 0
+    entered = "SELECT amount_minor, reason FROM public.billing_refund_reversal"
+    assert desk.owner.execute(entered).fetchall() == [(10_000, "expired_or_canceled_card")]
+    asked = "SELECT kind, payload ->> 'reason' FROM public.escalations_escalation WHERE object = %s"
+    why = "but failed afterwards (expired or canceled card): the customer has not got it."
+    assert desk.owner.execute(asked, (f"message:{message['id']}",)).fetchall() == [
+        ("dirty_state", f"The refund of €100.00 was confirmed, {why}")
+    ]
 
 
 def test_it_does_not_believe_an_event_that_contradicts_the_object(desk: Desk) -> None:
@@ -262,7 +269,7 @@ def test_it_goes_on_after_an_event_whose_effect_fails(desk: Desk) -> None:
     desk.deliver()
     for message in (broken, fine):
         desk.provider.settle(desk.read(message)["provider_id"], "succeeded")
-    desk.owner.execute("UPDATE public.billing_invoice SET status = 'draft' WHERE id = %s", (broken["payload"]["invoice_id"],))
+    desk.unsettle(broken)
 
     assert process(desk, broken, "payment_intent.succeeded", event_id="evt_1") is None
     assert process(desk, fine, "payment_intent.succeeded", event_id="evt_2") == "settled: succeeded"
