@@ -48,7 +48,7 @@ def everything(conn: Connection[Any], *, get: Get | None, checks: Iterable[Check
         except (psycopg.Error, NoAnswer) as error:
             if conn.closed:
                 raise
-            log.warning("escalations.scan.could_not_look", check=check.name, error=type(error).__name__)
+            log.warning("escalations.check.failed", check=check.name, error=type(error).__name__)
             found.errors[check.name] = str(error).strip().partition("\n")[0][:200] or type(error).__name__
     return found
 

@@ -1,0 +1,179 @@
+"""Messages whose end nobody knows: each is asked about once, each exit ends it, and the next scan is clean."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from psycopg import errors
+
+from escalations import facts
+from escalations.reconciling import scanning
+from outbox import requests
+from tests.escalations import scanned
+from tests.escalations.questions import row
+from tests.escalations.scanned import CLEAN, choose, scan, state
+from tests.escalations.scenes import person
+from tests.outbox.desk import Desk
+
+OLDER = "UPDATE public.outbox_message SET first_sent_at = first_sent_at - interval '1 hour' WHERE id = %s"
+
+
+CONFIRM = "/v1/payment_intents/[^/]+/confirm"
+DIE = "UPDATE public.outbox_message SET state = 'dead', first_sent_at = first_sent_at - interval '1 hour' WHERE id = %s"
+
+
+@pytest.fixture
+def lost(desk: Desk) -> Callable[..., dict[str, Any]]:
+    """Return a function that sends a charge whose answer is lost, before or after it took effect, and lets it be given up."""
+
+    def send(when: str = "after", *, path: str = CONFIRM, query: str = DIE) -> dict[str, Any]:
+        message = desk.charge()
+        desk.provider.fault(when, "drop", path=path)
+        desk.deliver_once()
+        assert desk.read(message)["state"] == "uncertain"
+        desk.owner.execute(query, (message["id"],))
+        return desk.read(message)
+
+    return send
+
+
+def carry_out(desk: Desk) -> None:
+    """Do what was asked for, as the outbox worker does."""
+    with desk.pool.connection() as conn:
+        assert requests.carry_out(conn) == 1
+
+
+def settled(desk: Desk, outbox: Any, web: Any, message: dict[str, Any], kind: str) -> tuple[Any, Any]:
+    """Have it asked about, take an exit, have it carried out, and return the message's state and what an end it came to."""
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    assert choose(web, case, kind).decision
+    assert state(outbox, case) == "decided"
+    assert scan(outbox)[1] == 0, "it is under way"
+    carry_out(desk)
+    scanning.work(outbox, get=None)
+    assert state(outbox, case) == "done"
+    return desk.read(message)["state"], desk.invoice(message)
+
+
+def test_what_the_provider_did_is_adopted(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    assert settled(desk, outbox, web, message, "adopt") == ("succeeded", "paid")
+    assert scan(outbox) == CLEAN
+    assert desk.provider.movements(message["uid"]) == [48_000]
+
+
+def test_what_never_arrived_is_sent_again_with_its_key(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost("before")
+    assert settled(desk, outbox, web, message, "resend")[0] == "uncertain"
+    desk.deliver_all(message)
+    assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
+    assert scan(outbox) == CLEAN
+    assert desk.provider.movements(message["uid"]) == [48_000]
+
+
+def test_what_never_arrived_is_settled_as_refused(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    assert settled(desk, outbox, web, lost("before", path="/v1/payment_intents"), "settle_rejected") == (
+        "rejected",
+        "charge_failed",
+    )
+    assert scan(outbox) == CLEAN
+
+
+def test_what_was_put_right_by_hand_is_noted(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    assert settled(desk, outbox, web, lost("before"), "compensate")[0] == "rejected"
+    assert scan(outbox) == CLEAN
+
+
+def test_money_that_is_not_owed_goes_back(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    choose(web, case, "refund")
+    carry_out(desk)
+    scanning.work(outbox, get=None)
+    desk.deliver()
+    assert desk.read(message)["state"] == "succeeded"
+    assert sum(desk.provider.movements(message["uid"])) in (0, 48_000)
+    assert scan(outbox) == CLEAN
+
+
+def test_an_exit_that_turns_out_impossible_says_so_and_is_asked_about_anew(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    choose(web, case, "settle_rejected")
+    carry_out(desk)
+    scanning.work(outbox, get=None)
+    assert state(outbox, case) == "done"
+    [(new, about, _, _)] = scanned.asked(outbox)
+    assert (about, new) != (f"message:{message['id']}", case)
+    before, follows = row(outbox, new, "payload ->> 'before', follows_id")
+    assert before == "not possible: the provider says succeeded"
+    assert follows == case
+
+
+def test_nobody_settles_what_they_asked_for(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    case = scanned.found_once(outbox, object_=f"message:{lost()['id']}")
+    desk.owner.execute(
+        "UPDATE public.escalations_escalation SET requested_by = %s WHERE id = %s", (person("priya", "reviewer").id, case)
+    )
+    with pytest.raises(facts.OwnEffect):
+        choose(web, case, "adopt")
+    with pytest.raises(errors.CheckViolation, match="four_eyes"), web.transaction():
+        web.execute(
+            "INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by)"
+            " VALUES (%s, 'adopt', 'x', '[]', %s)",
+            (case, person("priya").id),
+        )
+    assert choose(web, case, "adopt", name="marco").decision
+
+
+def test_one_exit_wins(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    case = scanned.found_once(outbox, object_=f"message:{lost()['id']}")
+    choose(web, case, "adopt")
+    with pytest.raises(facts.AlreadyDecided):
+        choose(web, case, "compensate", name="marco")
+
+
+def test_an_exit_that_the_message_does_not_allow_changes_nothing(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    desk.owner.execute("UPDATE public.outbox_message SET key_deadline = now() WHERE id = %s", (message["id"],))
+    with pytest.raises(facts.NotPossibleNow):
+        choose(web, case, "resend")
+    assert state(outbox, case) == "open"
+
+
+def test_a_large_sum_put_right_by_hand_needs_a_second_person(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    desk.owner.execute(
+        "INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by) VALUES"
+        " ('second_reviewer', 'QueueCharge', 'EUR', 10000, 'Careful.', 1)"
+    )
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    first = choose(web, case, "compensate")
+    assert (first.decision, first.signed, first.needs) == (None, 1, 2)
+    with pytest.raises(facts.SignedAlready):
+        choose(web, case, "compensate")
+    with pytest.raises(errors.CheckViolation, match="compensation_signed"), web.transaction():
+        web.execute(
+            "INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by, needs)"
+            " VALUES (%s, 'compensate', 'x', '[]', %s, 2)",
+            (case, person("priya").id),
+        )
+    assert choose(web, case, "compensate", name="marco").decision
+
+
+def test_it_says_nothing_of_what_is_under_way(desk: Desk, outbox: Any) -> None:
+    message = desk.charge()
+    desk.put(message, "uncertain")
+    assert scan(outbox) == CLEAN
+    assert scanned.asked(outbox) == []
+
+
+def test_an_unknown_outcome_is_asked_about_once_and_cleared_when_it_becomes_known(desk: Desk, outbox: Any) -> None:
+    message = desk.charge()
+    desk.put(message, "uncertain")
+    desk.owner.execute(OLDER, (message["id"],))
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    desk.put(message, "ready")
+    assert scan(outbox) == (0, 0, 1, "")
+    assert state(outbox, case) == "done"
