@@ -75,7 +75,7 @@ def ways(*, now: datetime) -> list[Way]:
     )
     return [
         _way(name, rows.get(name), due=due.get(name, 0), asked=name in asked, now=now)
-        for name in sorted({*destinations.DESTINATIONS, *rows})
+        for name in dict.fromkeys([*destinations.DESTINATIONS, *sorted(rows)])
     ]
 
 

@@ -50,8 +50,9 @@ def lines(rows: list[Message]) -> list[dict[str, Any]]:
 def case(message: Message) -> dict[str, Any]:
     """Return everything that the page of one message shows."""
     asked = list(message.requests.order_by("id"))
+    (line,) = lines([message])
     return {
-        **lines([message])[0],
+        **line,
         "steps": [_step(message, index) for index in range(len(message.steps))],
         "payload": _pretty(message.payload),
         "timeline": _timeline(message, asked),
@@ -60,7 +61,7 @@ def case(message: Message) -> dict[str, Any]:
         "questions": links.questions(object=f"message:{message.id}"),
         "records": _records(message),
         "older": _older(message),
-        "asks": _asks(message),
+        "asks": [ask for ask in _asks(message) if not (line["undo"] and ask.kind == "cancel")],  # that needs no reason
         "pairs": comparisons.pairs(message),
     }
 
