@@ -7,12 +7,14 @@ from typing import Any
 
 import structlog
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_ready, worker_shutting_down
+from django.conf import settings
 
 from ledger import connections
-from outbox import bell, leases, relay, requests, webhooks
+from outbox import bell, breakers, crews, leases, requests, webhooks
 
-BUDGET_SECONDS = 20.0  # a task that goes on for ever would hold up the worker's end
+BUDGET_SECONDS = 20.0  # for what a task does beside delivering
+PULSE_SECONDS = 5.0  # a worker looks by itself as often: without a bell, without a clock, without a broker
 LONGEST = 25.0  # seconds; more than the login's own limit (config/logins.py), which comes first where the server has one
 STOPPING = threading.Event()
 log = structlog.get_logger()
@@ -27,11 +29,12 @@ def deliver() -> None:
             connections.end_overlong(conn, seconds=LONGEST)
         for message, state in leases.rescue(conn):
             log.warning("outbox.message.rescued", message=message, state=state)
-        if requests.carry_out(conn, go_on=go_on):
-            bell.ring("outbox.reconcile")  # what was decided about a disagreement is done: is it gone?
+        for message in leases.unblock(conn):
+            log.info("outbox.message.unblocked", message=message)
+        breakers.resume(conn)
+        requests.carry_out(conn, go_on=go_on)
     webhooks.process_due(pool, go_on=go_on)
-    if relay.drain(pool, go_on=go_on, wake=lambda: bell.ring("outbox.deliver")):
-        bell.ring("outbox.deliver")
+    crews.crew().work(pool, go_on=lambda: not STOPPING.is_set(), wake=lambda: bell.ring("outbox.deliver"))
 
 
 @shared_task(name="outbox.process_webhooks")
@@ -44,6 +47,23 @@ def until(seconds: float) -> Callable[[], bool]:
     """Return a question: may this task take up something more?"""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() < end and not STOPPING.is_set()
+
+
+@worker_ready.connect
+def begin(**kwargs: Any) -> None:
+    """Let the outbox's worker look by itself, too."""
+    if settings.LOGIN == "outbox":
+        threading.Thread(target=_look_now_and_then, name="outbox-pulse", daemon=True).start()
+
+
+def _look_now_and_then() -> None:
+    while not STOPPING.wait(PULSE_SECONDS):
+        try:
+            deliver()
+        except connections.AWAY as error:
+            log.warning("outbox.pulse.missed", error=type(error).__name__)
+        except Exception:
+            log.exception("outbox.pulse.failed")
 
 
 @worker_shutting_down.connect

@@ -1,0 +1,107 @@
+"""Delivering several messages at once: one thread claims for all, as many as there are hands free, and each is carried by one.
+
+A process has one crew. Whoever hears a bell while its crew is at work lets it look again, and goes.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import psycopg
+import structlog
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+from outbox import breakers, relay
+from outbox.leases import Row
+
+Pool = ConnectionPool[Connection[Any]]
+log = structlog.get_logger()
+
+HANDS = 8  # calls that a process makes at once; its pool needs one connection more
+PATIENCE = 5.0  # seconds: for a destination that opens sooner the crew waits, for another one the next bell rings
+
+
+class Crew:
+    """Threads that carry messages, kept from call to call, because each has its connection to the provider."""
+
+    def __init__(self, *, hands: int = HANDS) -> None:
+        self.hands = hands
+        self._threads = ThreadPoolExecutor(hands, thread_name_prefix="outbox")
+        self._claiming = threading.Lock()
+        self._changed = threading.Event()  # a bell was rung, or a hand is free
+        self._rung = False
+        self._busy = 0
+        self._counting = threading.Lock()
+
+    def work(self, pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) -> None:
+        """Deliver until nothing is due or `go_on` says no; return at once if another thread does it, which looks again.
+
+        `wake` is called once when there is more than this crew's hands can hold.
+        """
+        self._rung = True
+        self._changed.set()
+        while self._rung and self._claiming.acquire(blocking=False):
+            try:
+                self._work(pool, go_on, wake)
+            finally:
+                self._wait_for_hands()
+                self._claiming.release()
+            if not go_on():
+                return
+
+    def _work(self, pool: Pool, go_on: Callable[[], bool], wake: Callable[[], object]) -> None:
+        """Claim whenever something may be due and a hand is free."""
+        woken = False
+        wait: float | None = 0.0
+        while wait is not None and go_on():
+            self._changed.wait(wait)
+            self._changed.clear()
+            free = self.hands - self._busy
+            if not free:
+                wait = PATIENCE
+                continue
+            self._rung = False
+            taken = relay.take(pool, limit=free)
+            for message in taken:
+                self._hand_over(pool, message)
+            if len(taken) == free and not woken:
+                wake()
+                woken = True
+            wait = self._until_next(pool, taken=len(taken))
+
+    def _until_next(self, pool: Pool, *, taken: int) -> float | None:
+        """Return seconds to wait for a change, or None when all is done."""
+        if taken or self._busy or self._rung:
+            return PATIENCE if self._busy else 0.0
+        with pool.connection() as conn:
+            opens = breakers.opens_in(conn)
+        return None if opens is None or opens > PATIENCE else max(opens, 0.02)
+
+    def _hand_over(self, pool: Pool, message: Row) -> None:
+        with self._counting:
+            self._busy += 1
+        self._threads.submit(self._carry, pool, message)
+
+    def _carry(self, pool: Pool, message: Row) -> None:
+        try:
+            relay.deliver(pool, message)
+        except psycopg.OperationalError as error:  # its lease runs out; if the database is away, claiming says so
+            log.warning("outbox.message.left", message=message["id"], error=type(error).__name__)
+        finally:
+            with self._counting:
+                self._busy -= 1
+            self._changed.set()
+
+    def _wait_for_hands(self) -> None:
+        while self._busy:
+            self._changed.wait(PATIENCE)
+            self._changed.clear()
+
+
+@cache
+def crew() -> Crew:
+    """Return this process's crew."""
+    return Crew()
