@@ -47,6 +47,15 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fact:
+    """What tells one object from another; an id leads to its object."""
+
+    name: str
+    value: str
+    is_id: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Object:
     """A customer, a payment or a refund, and what an admin can make of it."""
 
@@ -55,7 +64,7 @@ class Object:
     what: str
     at: datetime
     status: State | None
-    facts: list[tuple[str, str]]
+    facts: list[Fact]
     message: int | None
     ends: list[tuple[str, str]]
     raw: str
@@ -132,20 +141,17 @@ def _what(kind: str, body: Json) -> str:
     return str(body.get("type") or kind).replace("_", " ").capitalize()
 
 
-def _facts(body: Json) -> Iterator[tuple[str, str]]:
-    """Yield what tells one object from another, and why it is as it is."""
-    for name, label in (
-        ("customer", "customer"),
-        ("payment_intent", "payment"),
-        ("latest_charge", "charge"),
-        ("email", "e-mail"),
-    ):
+def _facts(body: Json) -> Iterator[Fact]:
+    """Yield what an object belongs to, and why it is as it is."""
+    for name, label in (("customer", "customer"), ("payment_intent", "payment"), ("latest_charge", "charge")):
         if isinstance(body.get(name), str):
-            yield label, body[name]
+            yield Fact(name=label, value=body[name])
+    if body.get("email"):
+        yield Fact(name="e-mail", value=str(body["email"]), is_id=False)
     error = body.get("last_payment_error") or {}
     for reason in (error.get("decline_code") or error.get("code"), body.get("failure_reason"), body.get("pending_reason")):
         if reason:
-            yield "because", str(reason)
+            yield Fact(name="because", value=str(reason), is_id=False)
 
 
 def _status(status: str) -> State:

@@ -94,7 +94,7 @@ def line(rule: Json) -> Line:
         id=rule["id"],
         target=known.get((rule["method"], rule["path"]), f"{rule['method']} {rule['path']}"),
         moment=MOMENTS.get(rule["when"], rule["when"]),
-        mishap=_words(rule["when"], rule["mode"]) + (f" ({rule['seconds']:g} s)" if rule["seconds"] else ""),
+        mishap=_words(rule["when"], rule["mode"]).replace("so many seconds", f"{rule['seconds']:g} s"),
         often=_often(rule),
         struck=rule["struck"],
         spent=rule["count"] == 0,

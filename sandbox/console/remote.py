@@ -9,7 +9,7 @@ from django.conf import settings
 
 from sandbox.supervisor import instances
 
-TIMEOUT = (2, 15)  # seconds: to connect, and until it answers; a clock that jumps far has much to do
+CONNECT, READ, CHANGE = 2, 5, 20  # seconds: to connect, until a look is answered, until a change: a clock may jump far
 Json = dict[str, Any]
 
 
@@ -47,10 +47,9 @@ class Remote:
         self._session.close()
 
     def _ask(self, method: str, what: str, **more: Any) -> Json:
+        address, patience = f"{self._base}/_sandbox/{what}", (CONNECT, READ if method == "GET" else CHANGE)
         try:
-            answer = self._session.request(
-                method, f"{self._base}/_sandbox/{what}", timeout=TIMEOUT, allow_redirects=False, **more
-            )
+            answer = self._session.request(method, address, timeout=patience, allow_redirects=False, **more)
             found: Json = answer.json()
         except (requests.RequestException, ValueError) as error:
             raise NoAnswer(type(error).__name__) from error

@@ -23,7 +23,7 @@ UNKNOWN = "The Stripe sandbox did not answer, so it may have done it or not. Loo
 WENT = {
     "pause": "Webhooks wait until they are sent again.",
     "resume": "Webhooks are sent again.",
-    "delay": "Webhooks are late by that much of the sandbox's time.",
+    "delay": "Webhooks are late by that much of the sandbox’s time.",
     "duplicate": "From now on each webhook is sent that often.",
     "reorder": "The newest webhook goes first.",
     "in_order": "The oldest webhook goes first.",
@@ -119,7 +119,7 @@ def advance(request: HttpRequest) -> HttpResponse:
     def act(there: Remote) -> object:
         return there.post("clock", {"advance": form.seconds()})
 
-    return _do(request, form, tab="clock", act=act, done="The sandbox's clock went forward. What was due by then has happened.")
+    return _do(request, form, tab="clock", act=act, done="The sandbox’s clock went forward. What was due by then has happened.")
 
 
 @require_POST
@@ -159,7 +159,8 @@ def _do(request: HttpRequest, form: fields.Form, *, tab: str, act: Callable[[Rem
     else:
         log.info("sandbox.provider.changed", path=request.path, wish=form.cleaned_data, user=request.user.pk)
         messages.info(request, done)
-    return redirect(f"sandbox:{tab}")
+    # In place at once: after a redirect the page's own polling could be the one that reads the message.
+    return _page(request, tab) if request.htmx else redirect(f"sandbox:{tab}")
 
 
 def _refused(request: HttpRequest, form: fields.Form, *, tab: str) -> HttpResponse:
