@@ -1,5 +1,6 @@
 """Events as the provider sends them: a body, its signature, and the address that takes them."""
 
+import json
 import time
 from typing import Any
 
@@ -18,6 +19,14 @@ def event_of(**changes: Any) -> dict[str, Any]:
         "data": {"object": {"id": "pi_1", "object": "payment_intent", "metadata": {}}},
     }
     return made | changes
+
+
+def stored(owner: Any, *, kind: str, about: dict[str, Any], event_id: str, **more: Any) -> None:
+    """Keep an event as the page does that takes it."""
+    owner.execute(
+        "INSERT INTO public.outbox_webhook_event (event_id, type, object_id, payload) VALUES (%s, %s, %s, %s)",
+        (event_id, kind, about["id"], json.dumps(event_of(data={"object": about}, **more))),
+    )
 
 
 def signed(body: str, *, secret: str = SECRET, at: float | None = None) -> str:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,17 @@ class Provider:
         """Return the objects of a message."""
         found = self.call("GET", f"objects?kind={kind}")["objects"]
         return [one for one in found if one["metadata"].get("backstop_uid") == str(uid)]
+
+    def flat(self, params: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+        """Return parameters as a form has them: metadata[backstop_uid], true."""
+        found: dict[str, str] = {}
+        for name, value in params.items():
+            full = f"{prefix}[{name}]" if prefix else name
+            if isinstance(value, Mapping):
+                found |= self.flat(value, full)
+            else:
+                found[full] = str(value).lower() if isinstance(value, bool) else str(value)
+        return found
 
     def create(self, path: str, *, key: str = "", **params: Any) -> dict[str, Any]:
         """Make an object through the API, as a person in the Dashboard would; `key` is an idempotency key."""
