@@ -72,6 +72,12 @@ def open_escalations(user: Any) -> int:
     return Escalation.objects.filter(undecided & awake).count()
 
 
+def open_disagreements(user: Any) -> int:
+    """Return how many disagreements wait for a person."""
+    undecided = Escalation.objects.filter(state__in=[Escalation.State.OPEN, Escalation.State.CLAIMED])
+    return undecided.filter(kind__in=[Escalation.Kind.DIRTY_STATE, Escalation.Kind.UNKNOWN_OUTCOME]).count()
+
+
 def troubled_messages(user: Any) -> int:
     """Return how many outbox messages have an unknown outcome or need a person."""
     found = Message.objects.aggregate(n=Count("id", filter=Q(state__in=[Message.State.UNCERTAIN, Message.State.DEAD])))
@@ -96,6 +102,14 @@ PAGES: dict[str, tuple[Page, ...]] = {
             waiting=open_escalations,
             counted="open",
             hot=True,
+        ),
+        Page(
+            route="escalations:reconcile",
+            label="Reconcile",
+            icon="git-compare-arrows",
+            may=escalations.user_can_read,
+            waiting=open_disagreements,
+            counted="open",
         ),
     ),
     "Trail": (

@@ -32,6 +32,16 @@ def user_can_decide(user: Any) -> bool:
     return REVIEWER in roles_of(user)
 
 
+def check_user_can_scan(user: Any) -> None:
+    """Raise PermissionDenied unless the person may have everything compared, which changes nothing."""
+    check_role(user, REVIEWER, ADMIN)
+
+
+def user_can_scan(user: Any) -> bool:
+    """Return whether the person may."""
+    return bool(roles_of(user) & {REVIEWER, ADMIN})
+
+
 def check_user_can_withdraw(user: Any) -> None:
     """Raise PermissionDenied unless the person is support staff; that it is their own request is for the verb to say."""
     check_role(user, SUPPORT)

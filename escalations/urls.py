@@ -3,6 +3,7 @@
 from django.urls import path
 
 from escalations import inbox_views
+from escalations.reconciling import views as reconcile
 from escalations.views import cases, claims, decisions, revisions
 
 app_name = "escalations"
@@ -26,4 +27,9 @@ urlpatterns = [
     path("escalations/<int:pk>/opens-next/", decisions.opens_next, name="opens_next"),
     path("escalations/<int:pk>/run/", decisions.run_again, name="run"),
     path("decisions/", decisions.decisions, name="decisions"),
+    path("reconcile/", reconcile.reconcile, name="reconcile"),
+    path("reconcile/scan/", reconcile.scan, name="scan"),
+    path("reconcile/<int:pk>/", reconcile.disagreement, name="disagreement"),
+    path("reconcile/<int:pk>/look-up/", reconcile.look_up, name="look_up"),
+    path("reconcile/<int:pk>/choose/", reconcile.choose, name="choose"),
 ]

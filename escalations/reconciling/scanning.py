@@ -55,19 +55,17 @@ def whole(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
     found = looking.everything(conn, get=get)
     asked = _asked(conn)
     known = {row["object"] for row in asked}
-    opened = sum(open_for(conn, name=name, one=one, since=scan["started_at"]) is not None
-                 for name, one in found.disagreements.values() if one.object not in known)  # fmt: skip
-    cleared = _clear(conn, asked, found)
-    scans.finish(
-        conn,
-        scan=scan["id"],
-        counts=found.counts,
-        found=len(found.disagreements),
-        opened=opened,
-        cleared=cleared,
-        error=found.error,
-    )
-    log.info("escalations.scan.finished", scan=scan["id"], found=len(found.disagreements), opened=opened, cleared=cleared)
+    new = [open_for(conn, name=name, one=one, since=scan["started_at"])
+           for name, one in found.disagreements.values() if one.object not in known]  # fmt: skip
+    told = {
+        "counts": found.counts | ({"let stand": new.count(None)} if None in new else {}),
+        "found": len(found.disagreements) - new.count(None),
+        "opened": len(new) - new.count(None),
+        "cleared": _clear(conn, asked, found),
+        "error": found.error,
+    }
+    scans.finish(conn, scan=scan["id"], **told)
+    log.info("escalations.scan.finished", scan=scan["id"], **told)
 
 
 def of_case(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
