@@ -9,15 +9,19 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from sandbox.demo import books as demo_books
+from sandbox.demo.cast import DemoCustomer, DemoInvoice
+from sandbox.demo.provider import Provider
 from tests.matrix.cases import Way
 from tests.matrix.people import Person
 from tests.stack import Stack
 from tests.waiting import until
 
-# Customers of the demonstration whose cards work, what their currency is written with, and an invoice that they paid.
-CUSTOMERS = ((1, "€"), (2, "£"))
+# What the currencies of its customers are written with. Each conversation is about a customer of its own, as one that stands
+# still in a batch keeps every other of its customer waiting; each has an invoice of last month and some credit.
+CURRENCIES = (("EUR", "€"), ("GBP", "£"))
 TEXT = (
-    "Issue a credit memo of {sign}0.10 for October because of the outage."
+    "Issue a credit memo of {sign}0.10 for {before} because of the outage."
     " Invoice {month} for {sign}{amount}, use {sign}0.10 of their credit and charge the rest."
 )
 TOOLS = ("IssueCreditMemo", "CreateInvoice", "ApplyCredit", "QueueCharge")  # one batch
@@ -50,8 +54,8 @@ class Talk:
 class Desk:
     """The people of an instance and its books: begins conversations and says what comes next in them."""
 
-    def __init__(self, books: "psycopg.Connection[Any]", support: Person, reviewer: Person) -> None:
-        self.books, self.support, self.reviewer = books, support, reviewer
+    def __init__(self, stack: Stack, books: "psycopg.Connection[Any]", support: Person, reviewer: Person) -> None:
+        self.stack, self.books, self.support, self.reviewer = stack, books, support, reviewer
         self._begun = 0
 
     def rows(self, query: str, *values: Any) -> list[Any]:
@@ -60,14 +64,25 @@ class Desk:
 
     def begin(self, way: Way) -> Talk:
         """Begin a conversation; one that is to be approved is brought to its question later."""
-        customer, sign = CUSTOMERS[self._begun % len(CUSTOMERS)]
+        currency, sign = CURRENCIES[self._begun % len(CURRENCIES)]
+        customer, before = self._customer(currency)
         month = date(FIRST_YEAR + self._begun // 12, 1 + self._begun % 12, 1)
         total = (SMALL if way == "said" else LARGE) + self._begun
         self._begun += 1
         number = self.support.begin(customer)
         ((thread,),) = self.rows("SELECT thread FROM public.agent_conversation WHERE id = %s", number)
-        text = TEXT.format(sign=sign, month=month.strftime("%B %Y"), amount=f"{total / 100:.2f}")
+        text = TEXT.format(sign=sign, before=before, month=month.strftime("%B %Y"), amount=f"{total / 100:.2f}")
         return Talk(way=way, number=number, thread=thread, customer=customer, month=month, text=text, amount=total - CREDIT)
+
+    def _customer(self, currency: str) -> tuple[int, str]:
+        """Make a customer with a card, and return the id and the name of the month that has an invoice."""
+        earlier, today = DemoInvoice(months_ago=1, amount_minor=10_000, description="Seats", paid=False), date.today()
+        email = f"{uuid4().hex}@matrix.test"
+        who = DemoCustomer(name="Kill Minus Nine Ltd", email=email, currency=currency, credit_minor=1000, invoices=(earlier,))
+        with self.stack.connect("owner") as conn:
+            demo_books.make(conn, who=who, provider=Provider.of_instance(self.stack.data), today=today)
+        ((customer,),) = self.rows("SELECT id FROM public.billing_customer WHERE email = %s", email)
+        return customer, earlier.billing_period(today).strftime("%B")
 
     def say(self, talk: Talk) -> None:
         """Send the one message of a conversation."""
@@ -116,4 +131,4 @@ class Desk:
 def open_desk(stack: Stack) -> Iterator[Desk]:
     """Log a staff member and a reviewer in."""
     with Person(stack, "support") as support, Person(stack, "reviewer") as reviewer, stack.connect("superuser") as books:
-        yield Desk(books, support, reviewer)
+        yield Desk(stack, books, support, reviewer)

@@ -7,7 +7,7 @@ from tests.matrix.cases import Case
 from tests.matrix.talks import Talk
 
 # How many threads of a process may stand still: half of them. Whoever speaks to the web server waits for it to answer.
-MOST = {"outbox": 4, "agent": 1, "web": 1}
+MOST = {"outbox": 4, "agent": 8, "web": 1}
 
 
 @dataclass(kw_only=True)
