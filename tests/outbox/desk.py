@@ -42,6 +42,7 @@ class Desk:
     provider: Provider
     customer: int
     months: int = 0
+    web: Any = None
 
     def card(self, method: str) -> None:
         """Give the customer a test payment method, such as pm_card_visa, at the provider."""
