@@ -7,7 +7,7 @@ PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
 PRODUCTION := BACKSTOP_ENV=production DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 	ALLOWED_HOSTS=backstop.example DATABASE_URL=postgresql://backstop_web@/backstop REDIS_URL=redis://127.0.0.1:6379/0
 
-.PHONY: up install test lint format matrix chaos
+.PHONY: up install test lint format matrix chaos simulate
 
 # Start everything on embedded defaults; Ctrl-C stops it. ARGS="--port 9000 --data DIR" says otherwise.
 up: install
@@ -41,6 +41,11 @@ matrix: install
 # Two minutes of random faults on an instance of its own, then a look at every row. ARGS="--seed 7" says otherwise.
 chaos: install
 	@$(BIN)/python manage.py chaos --seconds 120 $(ARGS)
+
+# Charges and refunds through a provider of which 45 % of the calls fail, for about two minutes; then its money log is compared
+# with the books. ARGS="--seed 7 --json" says otherwise.
+simulate: install
+	@$(BIN)/python manage.py simulate $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 SHARE = 0.45  # of all calls
-SLOW, TOO_SLOW = 0.4, 3.0  # seconds: with an answer in time, and later than anybody waits (places.ANSWER_SECONDS)
+SLOW, TOO_SLOW = 0.3, 1.7  # seconds: with an answer in time, and later than anybody waits (places.ANSWER_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)

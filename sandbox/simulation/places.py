@@ -27,7 +27,7 @@ from sandbox.supervisor.wishes import Wish
 
 RELAYS = ("outbox", "outbox2")
 THREADS = 8  # of each relay worker
-ANSWER_SECONDS = 2  # for an answer of the provider
+ANSWER_SECONDS = 1  # for an answer of the provider
 START_SECONDS = 60.0
 
 
