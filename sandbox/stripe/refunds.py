@@ -98,7 +98,8 @@ def settle(tx: Transaction, refund: Json, *, status: str) -> Json:
         charge = objects.fetch(tx, "charge", refund["charge"])
         charge = charges.refunded(tx, charge, amount=-refund["amount"])
         money.record(tx, kind=f"refund_{status}", source=refund, charge=charge, amount=refund["amount"], cause=cause)
-    events.emit(tx, "refund.updated", refund)
+    for kind in ("refund.updated", "charge.refund.updated"):  # the same news twice, as Stripe sends it
+        events.emit(tx, kind, refund)
     if status == "failed":
         events.emit(tx, "refund.failed", refund)
     return refund

@@ -108,6 +108,46 @@ def test_kill_9_under_load_loses_nothing_that_was_answered(own: Sandbox, restart
     assert succeeded == paid
 
 
+def test_kill_9_between_refunds_loses_no_answer_no_key_and_no_event(own: Sandbox, restart: Any) -> None:
+    shop = Shop(own.client())
+    intents = [shop.charge(metadata={"n": str(number)}) for number in range(4)]
+    answered: dict[str, str] = {}
+
+    def refund(number: int) -> None:
+        for part in range(1000):
+            key = f"refund:{number}:{part}"
+            try:
+                answered[key] = shop.refund(intents[number], amount=1, key=key).id
+            except stripe.APIConnectionError:
+                return
+
+    with ThreadPoolExecutor(4) as pool:
+        work = [pool.submit(refund, number) for number in range(4)]
+        until(lambda: len(answered) > 40)
+        back = restart()
+        own.session.close()
+    assert all(one.exception() is None for one in work)
+    again = Shop(back.client())
+    for key, refund_id in list(answered.items())[-20:]:
+        repeated = again.refund(intents[int(key.split(":")[1])], amount=1, key=key)
+        assert (repeated.id, repeated.last_response.headers["Idempotent-Replayed"]) == (refund_id, "true")
+    agrees(back, answered)
+
+
+def agrees(back: Sandbox, answered: dict[str, str]) -> None:
+    """See that objects, money, the charges' own sums and events tell the same, and nothing that was answered is missing."""
+    movements = [line for line in back.control("money")["movements"] if line["kind"] == "refund"]
+    objects = {one["id"]: one for one in back.control("objects?kind=refund")["objects"]}
+    told = {
+        one["data"]["object"]["id"] for one in back.control("objects?kind=event")["objects"] if one["type"] == "refund.created"
+    }
+    assert set(answered.values()) <= set(objects) == told == {line["object"] for line in movements}
+    assert len(movements) == len(objects)
+    assert {key: line["object"] for line in movements if (key := line["idempotency_key"]) in answered} == answered
+    for charge in back.control("objects?kind=charge")["objects"]:
+        assert charge["amount_refunded"] == sum(one["amount"] for one in objects.values() if one["charge"] == charge["id"])
+
+
 def test_what_was_scheduled_happens_after_a_crash(own: Sandbox, restart: Any) -> None:
     shop = Shop(own.client())
     refund = shop.refund(shop.charge("pm_card_pendingRefund"))
