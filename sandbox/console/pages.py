@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.http import QueryDict
 from django.utils import timezone
 
@@ -36,7 +37,8 @@ def money(remote: Remote, query: QueryDict) -> Context:
 
 def faults(remote: Remote, query: QueryDict) -> Context:
     """Every fault in force or spent, newest first."""
-    return {"rows": [mishaps.line(rule) for rule in reversed(remote.get("faults")["faults"])], "form": forms.FaultForm()}
+    rows = [mishaps.line(rule) for rule in reversed(remote.get("faults")["faults"])]
+    return {"rows": rows, "form": forms.FaultForm(), "patience": settings.STRIPE_TIMEOUTS[1]}
 
 
 def webhooks(remote: Remote, query: QueryDict) -> Context:
