@@ -17,29 +17,35 @@ WHERE (%(after)s::bigint IS NULL OR a.customer_id > %(after)s) AND a.customer_id
   AND ROW(a.balance_minor, a.entries) IS DISTINCT FROM ROW(coalesce(e.total, 0), coalesce(e.number, 0))
 ORDER BY a.customer_id
 """
-# An invoice changes in the transaction in which its message is queued or settled. `should` is what it would be then.
+# An invoice changes in the transaction in which its message is queued or settled. `should` is what it would be then. Money
+# that came when nothing was owed pays nothing; an earlier charge may succeed after the last one was refused.
 INVOICES = """
 SELECT * FROM (
-    SELECT i.id, i.customer_id, i.currency, i.status, i.amount_due_minor, i.charge_attempt, m.id AS message, m.state,
-        m.provider_id, m.thread, m.ai_message_id, e.on_behalf_of, p.number AS payments, p.total AS paid,
-        CASE m.state
-            WHEN 'succeeded' THEN 'paid' WHEN 'rejected' THEN 'charge_failed' WHEN 'cancelled' THEN 'draft'
-            ELSE CASE WHEN m.id IS NULL THEN CASE WHEN i.charge_attempt = 0 THEN 'draft' ELSE 'none' END ELSE 'charge_queued' END
-        END AS should
+    SELECT i.id, i.customer_id, i.currency, i.status, i.amount_due_minor, i.charge_attempt, m.id AS message, m.state, m.stray,
+        m.thread, m.ai_message_id, e.on_behalf_of, p.number AS payments, p.total AS paid,
+        CASE WHEN m.id IS NULL THEN CASE WHEN i.charge_attempt = 0 THEN 'draft' ELSE 'none' END
+             WHEN m.earlier OR m.state = 'succeeded' THEN 'paid' WHEN m.state = 'rejected' THEN 'charge_failed'
+             WHEN m.state = 'cancelled' THEN 'draft' ELSE 'charge_queued' END AS should
     FROM public.billing_invoice i
-    LEFT JOIN public.outbox_message m ON m.dedupe_key = 'charge:invoice:' || i.id || ':' || i.charge_attempt
+    LEFT JOIN LATERAL (
+        SELECT m.id, m.state, m.thread, m.ai_message_id, m.call_index, m.state = 'succeeded' AND EXISTS (
+                SELECT FROM public.billing_payment p WHERE p.provider_payment_id = m.provider_id AND p.stray) AS stray,
+            m.state IN ('rejected', 'cancelled') AND i.charge_attempt > 1 AND i.status = 'paid' AND EXISTS (
+                SELECT FROM public.billing_payment p JOIN public.outbox_message e ON e.provider_id = p.provider_payment_id
+                WHERE p.invoice_id = i.id AND p.customer_id = i.customer_id AND NOT p.stray AND e.id < m.id) AS earlier
+        FROM public.outbox_message m WHERE m.dedupe_key = 'charge:invoice:' || i.id || ':' || i.charge_attempt) m ON true
     LEFT JOIN public.ledger_execution e
         ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
-    CROSS JOIN LATERAL (SELECT count(*) AS number, coalesce(sum(amount_minor), 0)::bigint AS total
-                        FROM public.billing_payment WHERE invoice_id = i.id AND customer_id = i.customer_id) p
+    CROSS JOIN LATERAL (SELECT count(*) AS number, coalesce(sum(amount_minor), 0)::bigint AS total FROM public.billing_payment
+                        WHERE invoice_id = i.id AND customer_id = i.customer_id AND NOT stray) p
     WHERE (%(after)s::bigint IS NULL OR i.id > %(after)s) AND i.id <= %(upto)s
 ) AS i
-WHERE CASE i.status
+WHERE NOT coalesce(i.stray, false) AND CASE i.status
         -- void after it came to nothing, and paid with nothing due: both without a charge
         WHEN 'void' THEN i.should NOT IN ('draft', 'charge_failed')
         WHEN 'paid' THEN i.should <> 'paid' AND (i.amount_due_minor > 0 OR i.should NOT IN ('draft', 'charge_failed'))
         ELSE i.status <> i.should END
-   OR (i.status = 'paid' AND i.paid <> i.amount_due_minor) OR (i.status NOT IN ('paid', 'void') AND i.payments > 0)
+   OR (i.status = 'paid' AND i.paid <> i.amount_due_minor) OR (i.status <> 'paid' AND i.payments > 0)
 ORDER BY i.id
 """
 REFUNDS = """

@@ -5,17 +5,18 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from django.conf import settings
+from django.utils import timezone
 
 from ledger import sentences
 from ledger.marks import Mark
-from ledger.reconciling import Check, Disagreement, Fact, Get, Looking
-from outbox import gateway, handlers
+from ledger.reconciling import Check, Disagreement, Fact, Get, Looking, Row
+from outbox import gateway, handlers, sweeps
 
 # At the provider, as far as it was looked up: the money moved, it cannot move any more, it still may, or nothing is there.
 Verdict = Literal["moved", "refused", "open", "absent", "unknown"]
 MOVED = frozenset({"succeeded"})
 REFUSED = frozenset({"canceled", "failed"})
-EXITS = ("adopt", "resend", "settle_rejected", "compensate", "refund")
+EXITS = ("adopt", "resend", "settle_rejected", "compensate")
 NOT_LOOKED_UP = "not looked up yet"
 # Notices that nobody gets are for admins; what a person has asked for is under way.
 UNSETTLED = """
@@ -31,6 +32,12 @@ WHERE m.state IN ('ready', 'leased', 'accepted', 'uncertain', 'dead') AND m.repe
                   OR m.state = 'uncertain' AND r.carried_out_at > now() - %(quiet)s))
 ORDER BY m.id
 """
+OF_STRAYS = """
+SELECT m.*, e.on_behalf_of FROM public.outbox_message m LEFT JOIN public.ledger_execution e
+    ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
+WHERE m.id = ANY(%(ids)s)
+"""
+STRAY_EXITS = {"contradicts": ("adopt", "refund", "compensate"), "differs": ("refund", "compensate")}
 
 
 def unsettled(looking: Looking) -> Iterator[Disagreement]:
@@ -122,6 +129,58 @@ def _detail(message: Any) -> str:
     return "No usable answer came. It is looked up now and then, and was not sent again."
 
 
+def strays(looking: Looking) -> Iterator[Disagreement]:
+    """Yield the provider's objects of the last days that do not fit to our messages, and messages without their object."""
+    assert looking.get is not None  # a scan leaves a check out that it cannot do
+    found = list(sweeps.sweep(looking.conn, looking.get, since=timezone.now() - sweeps.LAST))
+    known = {row["id"]: row for row in looking.rows(OF_STRAYS, ids=[one.message for one in found if one.message is not None])}
+    for one in found:
+        yield _of_stray(one, message=known.get(one.message))
+
+
+def _of_stray(stray: sweeps.Stray, *, message: Row | None) -> Disagreement:
+    row = message or {}
+    status = str(stray.seen.get("status") or "not there").replace("_", " ")
+    about = handlers.sentence(topic=row["topic"], payload=row["payload"]) if row else stray.object_id
+    name, who = f"M-{row['id']}" if row else "", str(row.get("destination", "The provider")).capitalize()
+    sentence = {
+        "no_message": f"{who} has {stray.object_id} with an id of ours that no message has.",
+        "no_object": f"Message {name} succeeded, but {who} knows no {stray.object_id}.",
+        "differs": f"{who} has {stray.object_id} for message {name}, but it is not what was asked for.",
+        "twice": f"Two objects at {who} carry the id of message {name}: its money may have moved twice.",
+        "contradicts": f"Message {name} is {row.get('state')} here, but {who} says {status} of {stray.object_id}.",
+    }[stray.kind]
+    return Disagreement(
+        object=f"object:{stray.object_id}",
+        about=about,
+        sentence=sentence,
+        facts=tuple(_facts_of_stray(stray, message=row, status=status)),
+        exits=STRAY_EXITS.get(stray.kind, ("compensate",)),
+        message=stray.message,
+        subject=row.get("subject"),
+        thread=row.get("thread"),
+        ai_message_id=row.get("ai_message_id"),
+        requested_by=row.get("on_behalf_of"),
+        amount_minor=(row.get("payload") or {}).get("amount_minor"),
+        currency=(row.get("payload") or {}).get("currency", ""),
+    )
+
+
+def _facts_of_stray(stray: sweeps.Stray, *, message: Row, status: str) -> Iterator[Fact]:
+    asked, has = (_in_smallest(one) for one in (stray.asked, stray.seen))
+    yield Fact(name="Amount", ours=asked, theirs=has, differs=asked != has)
+    state = str(message.get("state") or "no message")
+    yield Fact(name="Outcome", ours=state, theirs=status, differs=stray.kind in ("contradicts", "no_object", "no_message"))
+    own = str(message.get("provider_id") or "none stored")
+    yield Fact(name="Provider object", ours=own, theirs=stray.object_id, differs=own != stray.object_id)
+    yield Fact(name="Our id", ours=stray.uid if message else "unknown", theirs=stray.uid, differs=not message)
+
+
+def _in_smallest(one: Mapping[str, Any]) -> str:
+    """Return an amount in the provider's units, which are not always ours."""
+    return f"{one['amount']} {str(one.get('currency') or '').upper()}".strip() if one.get("amount") is not None else "none"
+
+
 def provider() -> Get | None:
     """Return what asks the provider, one GET at a time; None in a process that has no key."""
     return gateway.get if settings.STRIPE_API_KEY else None
@@ -136,5 +195,15 @@ CHECKS = (
         theirs="The provider says",
         look=unsettled,
         counts={"messages": "SELECT count(*) FROM public.outbox_message"},
+    ),
+    Check(
+        name="outbox.provider",
+        holds="Every object of the provider has its message.",
+        mark=Mark(state="uncertain", icon="git-compare-arrows", word="Provider differs"),
+        ours="The outbox says",
+        theirs="The provider says",
+        look=strays,
+        counts={"days at the provider": f"SELECT {sweeps.LAST.days}"},
+        provider=True,
     ),
 )

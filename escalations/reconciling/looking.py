@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from ledger import reconciling
 from ledger.reconciling import Check, Disagreement, Get, Looking
+from outbox.sweeps import Unanswered
 
 log = structlog.get_logger()
 MOST = 1000  # disagreements that are kept of one check: so many are one fault, not so many questions
@@ -30,10 +31,6 @@ class Found:
         return " ".join(f"{name}: {error}." for name, error in self.errors.items())
 
 
-class NoAnswer(Exception):
-    """The other side cannot be asked now."""
-
-
 def everything(conn: Connection[Any], *, get: Get | None, checks: Iterable[Check] | None = None) -> Found:
     """Return what these checks find, or all. `conn` is in autocommit mode; without `get` the provider is not asked.
 
@@ -45,7 +42,7 @@ def everything(conn: Connection[Any], *, get: Get | None, checks: Iterable[Check
             continue
         try:
             _look(looking, check, found)
-        except (psycopg.Error, NoAnswer) as error:
+        except (psycopg.Error, Unanswered) as error:
             if conn.closed:
                 raise
             log.warning("escalations.check.failed", check=check.name, error=type(error).__name__)

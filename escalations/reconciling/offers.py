@@ -122,9 +122,12 @@ def _settle_rejected(known: Known) -> Offer:
 
 def _refund(known: Known) -> Offer:
     who, moved = _who(known), known.verdict == "moved"
-    offered = "refund" in known.possible and known.verdict in ("moved", "unknown")
+    open_still = known.message is not None and known.message.state in ("uncertain", "dead")
+    offered = "refund" in known.possible and known.verdict in ("moved", "unknown") and not open_still
     small = "For money that was taken though nothing is owed: the payment is taken over, and sent back by a message of its own."
-    if not offered:
+    if open_still:
+        small = "Not offered: adopt it first. It pays what is owed; a refund can be asked for then."
+    elif not offered:
         small = f"Not offered: no money of it is at {who}." if not moved else _not_now(known)
     return Offer(
         kind="refund",

@@ -52,7 +52,7 @@ def work(conn: Connection[Any], *, get: Get | None) -> int:
 
 def whole(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
     """Compare everything, open what is new and clear what is gone."""
-    found = looking.everything(conn, get=get)
+    found = looking.everything(conn, get=get if scans.asks_provider(conn, scan=scan) else None)
     asked = _asked(conn)
     known = {row["object"] for row in asked}
     new = [open_for(conn, name=name, one=one, since=scan["started_at"])

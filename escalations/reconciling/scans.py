@@ -10,6 +10,7 @@ from psycopg.types.json import Jsonb
 from escalations import policies
 
 EVERY = timedelta(minutes=10)  # beat's own scan of everything
+AT_PROVIDER = timedelta(hours=1)  # between two sweeps of the provider's objects that nobody asked for
 LOST = timedelta(minutes=10)  # after which a scan is taken from a worker that never finished it
 AGAIN = timedelta(seconds=30)  # after which one that could not look, such as without the provider, is tried again
 Row = dict[str, Any]
@@ -36,6 +37,10 @@ WHERE e.state = ANY(ARRAY['decided', 'resumed']) AND e.interrupt_id IS NULL AND 
       SELECT FROM public.outbox_request r WHERE r.message_id = (e.payload ->> 'message_id')::bigint AND r.escalation = e.id
         AND r.carried_out_at IS NULL) END
 ON CONFLICT DO NOTHING
+"""
+SWEPT = """
+SELECT EXISTS (SELECT FROM public.escalations_scan WHERE escalation IS NULL AND finished_at > now() - %s
+               AND counts ? 'days at the provider')
 """
 FINISH = """
 UPDATE public.escalations_scan SET finished_at = now(), counts = %(counts)s, found = %(found)s, opened = %(opened)s,
@@ -65,6 +70,12 @@ def finish(conn: Connection[Any], *, scan: int, counts: Row, found: int, opened:
     """Write down what a scan found."""
     given = {"id": scan, "counts": Jsonb(counts), "found": found, "opened": opened, "cleared": cleared, "error": error}
     conn.execute(FINISH, given)
+
+
+def asks_provider(conn: Connection[Any], *, scan: Row) -> bool:
+    """Return whether a scan of everything goes through the provider's objects: when a person wants it, and every hour."""
+    (swept,) = conn.execute(SWEPT, (AT_PROVIDER,)).fetchone() or (False,)
+    return scan["asked_by"] is not None or not swept
 
 
 def put_off(conn: Connection[Any], *, scan: int, error: str) -> None:

@@ -16,7 +16,7 @@ CLEAN = (0, 0, 0, "")
 
 def scan(outbox: Any, get: Any = None) -> tuple[int, int, int, str]:
     """Scan everything and return what was written down: found, opened, cleared, and what could not be compared."""
-    outbox.execute("INSERT INTO public.escalations_scan (asked_by) VALUES (NULL)")
+    outbox.execute("INSERT INTO public.escalations_scan (asked_by) VALUES (1)")
     assert scanning.work(outbox, get=get) >= 1
     found, opened, cleared, error = outbox.execute(LAST).fetchone()
     return int(found), int(opened), int(cleared), str(error)

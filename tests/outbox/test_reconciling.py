@@ -1,14 +1,17 @@
 """Messages whose end nobody knows: each is asked about once, each exit ends it, and the next scan is clean."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from psycopg import errors
 
 from escalations import facts
 from escalations.reconciling import scanning
-from outbox import requests
+from outbox import gateway, requests
+from outbox.outcomes import Answer
 from tests.escalations import scanned
 from tests.escalations.questions import row
 from tests.escalations.scanned import CLEAN, choose, scan, state
@@ -41,6 +44,18 @@ def carry_out(desk: Desk) -> None:
     """Do what was asked for, as the outbox worker does."""
     with desk.pool.connection() as conn:
         assert requests.carry_out(conn) == 1
+
+
+def ours(*messages: dict[str, Any]) -> Any:
+    """Return what asks the provider, and sees nothing of what other tests left there."""
+    uids = {str(message["uid"]) for message in messages}
+
+    def get(path: str, params: Any) -> Answer:
+        answer = gateway.get(path, params)
+        kept = [one for one in (answer.body or {}).get("data", ()) if (one.get("metadata") or {}).get("backstop_uid") in uids]
+        return replace(answer, body={"data": kept, "has_more": False}) if "data" in (answer.body or {}) else answer
+
+    return get
 
 
 def settled(desk: Desk, outbox: Any, web: Any, message: dict[str, Any], kind: str) -> tuple[Any, Any]:
@@ -81,18 +96,6 @@ def test_what_never_arrived_is_settled_as_refused(desk: Desk, outbox: Any, web: 
 
 def test_what_was_put_right_by_hand_is_noted(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
     assert settled(desk, outbox, web, lost("before"), "compensate")[0] == "rejected"
-    assert scan(outbox) == CLEAN
-
-
-def test_money_that_is_not_owed_goes_back(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    message = lost()
-    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
-    choose(web, case, "refund")
-    carry_out(desk)
-    scanning.work(outbox, get=None)
-    desk.deliver()
-    assert desk.read(message)["state"] == "succeeded"
-    assert sum(desk.provider.movements(message["uid"])) in (0, 48_000)
     assert scan(outbox) == CLEAN
 
 
@@ -177,3 +180,54 @@ def test_an_unknown_outcome_is_asked_about_once_and_cleared_when_it_becomes_know
     desk.put(message, "ready")
     assert scan(outbox) == (0, 0, 1, "")
     assert state(outbox, case) == "done"
+
+
+# -- the provider's objects ------------------------------------------------------------------------
+
+
+def test_an_object_that_ended_otherwise_is_adopted(desk: Desk, outbox: Any, web: Any) -> None:
+    refund = desk.refund(desk.paid())
+    desk.deliver()
+    assert desk.read(refund)["state"] == "succeeded"
+    desk.provider.settle(str(desk.read(refund)["provider_id"]), "failed")
+    case = scanned.found_once(outbox, object_=f"object:{desk.read(refund)['provider_id']}", get=ours(refund))
+    assert scan(outbox)[1:] == (0, 0, ""), "a scan that does not ask the provider clears nothing of it"
+    choose(web, case, "adopt")
+    carry_out(desk)
+    scanning.work(outbox, get=ours(refund))
+    assert state(outbox, case) == "done"
+    assert desk.refund_status(refund) == "reversed"
+
+
+def test_money_that_is_not_owed_goes_back(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    message = lost()
+    desk.put(message, "rejected")
+    desk.owner.execute("UPDATE public.billing_invoice SET status = 'void' WHERE id = %s", (message["payload"]["invoice_id"],))
+    [intent] = desk.provider.objects("payment_intent", message["uid"])
+    case = scanned.found_once(outbox, object_=f"object:{intent['id']}", get=ours(message))
+    assert choose(web, case, "refund", text="The invoice was voided meanwhile.").decision
+    carry_out(desk)
+    scanning.work(outbox, get=ours(message))
+    assert state(outbox, case) == "done"
+    desk.deliver()
+    back = desk.newest()
+    assert (desk.read(message)["state"], back["topic"], back["state"]) == ("succeeded", "payment.refund", "succeeded")
+    assert scan(outbox, ours(message, back)) == CLEAN
+    assert (desk.provider.movements(message["uid"]), desk.provider.movements(back["uid"])) == ([48_000], [-48_000])
+
+
+def test_an_object_that_no_message_asked_for_is_put_right_by_hand(desk: Desk, outbox: Any, web: Any) -> None:
+    uid = str(uuid4())
+    made = desk.provider.create("/v1/payment_intents", amount=700, currency="eur", **{"metadata[backstop_uid]": uid})
+    case = scanned.found_once(outbox, object_=f"object:{made['id']}", get=ours({"uid": uid}))
+    choose(web, case, "compensate", text="Cancelled it in the Dashboard.")
+    assert scan(outbox, ours({"uid": uid})) == CLEAN
+
+
+def test_a_provider_that_does_not_answer_leaves_everything_as_it_was(desk: Desk, outbox: Any) -> None:
+    uid = str(uuid4())
+    desk.provider.create("/v1/payment_intents", amount=700, currency="eur", **{"metadata[backstop_uid]": uid})
+    assert scan(outbox, ours({"uid": uid}))[:2] == (1, 1)
+    found = scan(outbox, lambda path, params: Answer(failure="ReadTimeout"))
+    assert found == (0, 0, 0, "outbox.provider: /v1/payment_intents: ReadTimeout.")
+    assert len(scanned.asked(outbox)) == 1
