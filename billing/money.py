@@ -61,3 +61,12 @@ def to_provider(minor: int, currency: str) -> tuple[int, str]:
     if exponent(currency) == 3 and minor % 10:
         raise NotPayable(f"{format(minor, currency)} cannot go through a card: the last decimal of {currency} must be 0.")
     return minor * (100 if currency in PADDED_BY_PROVIDER else 1), currency.lower()
+
+
+def from_provider(amount: int, code: str) -> tuple[int, str]:
+    """Return minor units and ISO code of an amount as the provider's API gives it; raise NotAnAmount for what it cannot be."""
+    currency = code.upper()
+    whole, rest = divmod(amount, 100) if currency in PADDED_BY_PROVIDER else (amount, 0)
+    if rest:
+        raise NotAnAmount(f"{amount} is not an amount in {currency} at the provider, which ends in 00.")
+    return whole, currency

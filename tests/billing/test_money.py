@@ -84,8 +84,31 @@ def test_it_refuses_what_it_would_have_to_guess(text: str, currency: str) -> Non
     ("minor", "currency", "amount"),
     [(48_000, "EUR", 48_000), (500, "JPY", 500), (5, "UGX", 500), (700, "ISK", 70_000), (5_120, "KWD", 5_120), (100, "HUF", 100)],
 )
-def test_it_sends_the_exponent_of_each_currency(minor: int, currency: str, amount: int) -> None:
-    assert money.to_provider(minor, currency)[0] == amount
+def test_it_sends_and_reads_the_exponent_of_each_currency(minor: int, currency: str, amount: int) -> None:
+    assert money.to_provider(minor, currency) == (amount, currency.lower())
+    assert money.from_provider(amount, currency.lower()) == (minor, currency)
+
+
+@pytest.mark.parametrize("currency", CURRENCIES)
+def test_it_reads_back_what_it_sends(currency: str) -> None:
+    chance = random.Random(currency)
+    for _ in range(300):
+        minor = chance.randrange(10**8) * (10 if money.exponent(currency) == 3 else 1)
+        assert money.from_provider(*money.to_provider(minor, currency)) == (minor, currency)
+
+
+@pytest.mark.parametrize("currency", ["isk", "ugx"])
+def test_it_reads_no_fraction_of_what_has_none(currency: str) -> None:
+    with pytest.raises(money.NotAnAmount, match="ends in 00"):
+        money.from_provider(750, currency)
+
+
+ZERO = ["bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv", "xaf", "xof", "xpf"]
+
+
+@pytest.mark.parametrize(("codes", "decimals"), [(ZERO, 0), (["isk", "ugx"], 0), (["bhd", "jod", "kwd", "omr", "tnd"], 3)])
+def test_it_has_the_providers_table_of_decimals(codes: list[str], decimals: int) -> None:
+    assert {code: money.exponent(code.upper()) for code in codes} == dict.fromkeys(codes, decimals)
 
 
 def test_it_refuses_what_the_provider_cannot_move() -> None:
