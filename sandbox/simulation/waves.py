@@ -1,6 +1,8 @@
 """Carrying a wave of orders to its end: workers are rung for what is due, and time jumps when nothing is."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from sandbox.simulation.clock import Clock
 from sandbox.simulation.places import RELAYS, THREADS, Place
@@ -10,7 +12,7 @@ AGAIN = 0.5  # seconds until a bell is rung again
 DAY = 24 * 3600
 # How events come during a wave; `late` ones come after two days of the sandbox's clock, most of them at the very end.
 MANNERS = ("late", "twice", "prompt", "newest first")
-WISHES = {
+WISHES: Mapping[str, Mapping[str, Any]] = {
     "late": {"action": "delay", "seconds": 2 * DAY},
     "twice": {"action": "duplicate", "copies": 2},
     "prompt": {"action": "normal"},
