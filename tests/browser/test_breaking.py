@@ -8,7 +8,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.stack import Complaints, Stack
@@ -146,20 +145,3 @@ def test_it_turns_red_when_something_does_not_hold(stack: Stack, page: Page, log
         finally:
             conn.execute(switch.format("ENABLE"))
     is_green(page)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_use_it(stack: Stack, page: Page, login: Login, complaints: Complaints, scheme: Any) -> None:
-    complaints.expect("inline style"), complaints.expect("vendor/pico.min.css")  # axe reads the style sheets again
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    login(page, "reviewer")
-    for size in ({"width": 390, "height": 844}, {"width": 1440, "height": 900}):
-        page.set_viewport_size(size)
-        page.goto("/break/")
-        expect(page.locator("#strip .truth").first).to_contain_text("hold")
-        assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
-        found = Axe().run(page).response["violations"]
-        assert [(one["id"], [node["html"][:90] for node in one["nodes"]]) for one in found] == []
-    expect(page.locator("#do-worker")).to_be_visible()
-    expect(page.locator("#ask, #composer")).to_have_count(0)  # only support asks
-    assert page.request.post("/break/ask/").status == 403

@@ -201,25 +201,6 @@ def test_what_is_rare(office: Office) -> None:
     assert not found, "\n".join(found)
 
 
-def test_limits(office: Office) -> None:
-    page = office.page("admin")
-    ((asked,),) = office.rows(
-        "INSERT INTO public.agent_policy_request (rule, tool, value, reason, asked_by)"
-        " SELECT 'per_call', 'QueueRefund', 90000, 'Summer', id FROM public.auth_user WHERE username = 'admin2' RETURNING id"
-    )
-    try:
-        found = seen(page, "/limits/", "/limits/per_call/", "/limits/per_call/?try=1&tool=QueueRefund&value=1")
-        found += seen(page, "/limits/customer_day/?try=1&value=1", "/limits/same_effect/", "/limits/first_use/")
-        found += seen(office.page("admin2"), "/limits/", "/limits/per_call/")
-    finally:
-        office.rows(
-            "UPDATE public.agent_policy_request SET ended_at = now(), ended_by = asked_by, outcome = 'withdrawn'"
-            " WHERE id = %s RETURNING 1",
-            asked,
-        )
-    assert not found, "\n".join(found)
-
-
 def test_the_rest(office: Office) -> None:
     nobody = office.page("")
     found = seen(nobody, "/login/")
