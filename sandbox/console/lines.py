@@ -167,7 +167,7 @@ def moves(found: Iterable[Json]) -> list[Move]:
         Move(
             seq=row["seq"],
             at=instant(row["at"]),
-            what=MOVES.get(row["kind"], row["kind"]),
+            what=MOVES.get(row["kind"], str(row["kind"])),
             amount=amount(row["amount"], row["currency"]),
             object=row["object"],
             intent=row["payment_intent"] or "",

@@ -93,7 +93,7 @@ def line(rule: Json) -> Line:
     return Line(
         id=rule["id"],
         target=known.get((rule["method"], rule["path"]), f"{rule['method']} {rule['path']}"),
-        moment=MOMENTS.get(rule["when"], rule["when"]),
+        moment=MOMENTS.get(rule["when"], str(rule["when"])),
         mishap=_words(rule["when"], rule["mode"]).replace("so many seconds", f"{rule['seconds']:g} s"),
         often=_often(rule),
         struck=rule["struck"],
