@@ -76,7 +76,8 @@ def _chosen(found: list[Mapping[str, Any]], answer: Answer, *, asked: Mapping[st
 def _told(answer: Answer) -> Finding | None:
     """Return the finding of an answer that holds no object, or None for one that does."""
     code = str(answer.error.get("code") or answer.error.get("type") or "")
-    named = f"{answer.status or answer.failure} {code}".strip()
+    unread = answer.status is not None and answer.body is None  # "200" alone would tell nobody what went wrong
+    named = f"{answer.status or answer.failure} {'unreadable' if unread else code}".strip()
     if answer.status == 200 and answer.body is not None:
         return None
     if answer.status in (401, 403):

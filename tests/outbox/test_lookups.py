@@ -118,6 +118,11 @@ def test_it_puts_a_message_back_when_a_look_up_is_not_answered(desk: Desk, messa
     assert desk.deliveries(message) == [("lookup", "unanswered")]
 
 
+def test_it_says_that_an_answer_could_not_be_read(message: dict[str, Any]) -> None:
+    finding = lookups.find(lambda path, params: Answer(status=200), message=message)
+    assert (finding.kind, finding.outcome.error) == ("unanswered", "200 unreadable")
+
+
 def test_it_believes_no_refusal_before_an_unanswered_look_up(desk: Desk) -> None:
     message = desk.refund(desk.paid())
     desk.owner.execute("UPDATE public.outbox_message SET ever_unknown = true WHERE id = %s", (message["id"],))
