@@ -67,7 +67,7 @@ def send_after(request: HttpRequest) -> HttpResponse:
     except sends_after.NothingChanges:
         form.add_error("seconds", SAID[amendments.NothingChanges])
         return _draw_all(request, pause_form=form, status=409)
-    log.warning("outbox.send_after.set", topic=given["topic"], seconds=given["seconds"], user=request.user.pk)
+    log.warning("agent.send_after.set", topic=given["topic"], seconds=given["seconds"], user=request.user.pk)
     done = f"can be undone for {sends_after.words(given['seconds'])}" if given["seconds"] else "leave at once"
     messages.success(request, f"Messages of {given['topic']} that are queued from now on {done}.")
     return redirect("agent:limits")

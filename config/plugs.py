@@ -12,6 +12,9 @@ BACKSTOP_MONEY = "billing.money.format"  # (minor units, currency) -> what peopl
 BACKSTOP_MONEY_PARSE = "billing.money.parse"  # (what people write, currency) -> minor units, or a ValueError with a sentence
 BACKSTOP_OUTBOX_HANDLERS = ["billing.handlers.HANDLERS", "escalations.notifications.HANDLERS"]
 BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
+BACKSTOP_PRUNE = "outbox.pruning.prune"  # (conn, before=…, after=…, go_on=…) -> where to go on, or None when all is done
+# Queries that name the messages, of some, which rows elsewhere still refer to; those are never pruned.
+BACKSTOP_NEEDS_MESSAGES = ["outbox.pruning.LEDGER", "escalations.pruning.MESSAGES", "billing.pruning.MESSAGES"]
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"
 BACKSTOP_PROVIDER_LOG = "sandbox.comparison.compare"  # (conn, quiet=…) -> how the books agree with the provider's own log
 # Called inside the settling transaction, in this order, with keyword arguments (conn, message, outcome).

@@ -31,6 +31,7 @@ TRIGGERS = (
     *((table, "balance_is_sum") for table in ("billing_credit_account", "billing_credit_entry")),
     *((table, "carry") for table in ("escalations_revision", "escalations_signature", "escalations_decision")),
     ("escalations_preview", "made_once"),
+    ("outbox_delivery", "goes_with_message"),
     ("agent_policy", "previous"),
     ("agent_policy_request", "ended_once"),
 )
