@@ -20,7 +20,7 @@ CONDITIONS = {
     "payment_intent": "json_extract(body, '$.payment_intent') = :payment_intent",
     "charge": "json_extract(body, '$.charge') = :charge",
     "email": "json_extract(body, '$.email') = :email",
-    "type": "json_extract(body, '$.type') = :type",
+    "type": "json_extract(body, '$.type') GLOB :type",  # of a payment method, or of events: charge.* is a group of them
     "types": "json_extract(body, '$.type') IN (SELECT value FROM json_each(:types))",
     "undelivered": "EXISTS (SELECT 1 FROM delivery WHERE event = object.id AND state <> 'delivered') = :undelivered",
     "since": "created >= :since",

@@ -127,6 +127,8 @@ def test_events_can_be_listed_and_found_by_key(own: Sandbox, receiver: Receiver)
     assert [(event.data.object.id, event.request.idempotency_key) for event in found] == [(intent.id, "pay")]
     assert shop.v1.events.retrieve(found[0].id).type == "payment_intent.succeeded"
     assert len(shop.v1.events.list({"type": "customer.created"}).data) == 1
+    group = [event.type for event in shop.v1.events.list({"type": "payment_intent.*"}).data]
+    assert group == ["payment_intent.succeeded", "payment_intent.created"]
     own.advance(31 * 24 * 60 * 60)
     assert shop.v1.events.list().data == []
 
