@@ -40,6 +40,10 @@ class Fate:
 UNCERTAIN = "The provider did not answer. It is being looked up; please do not ask for it again."
 DEAD = "A person has to look at this. Please do not ask for it again."
 UNREACHED = "The provider could not be reached. Nothing was sent yet."
+SLOWED = "The provider was reached, and asked us to wait. Nothing was executed."
+SHUT_OUT = "The provider was reached, and does not let us in just now. Nothing was executed."
+PUT_OFF = "The provider was reached, and could not take it just now. Nothing was executed."
+BEHIND = "An earlier message about the same invoice or payment comes first."
 
 
 def fate(message: Message) -> Fate:
@@ -76,20 +80,35 @@ def _gone(message: Message) -> tuple[Step, ...]:
 
 def _queued(message: Message) -> Fate:
     steps = (_now("queued", "clock", "Queued", message.created_at), _todo("Sent"), _todo("Confirmed"))
-    tried = message.attempts > 0 and message.state == Message.State.READY
+    note = _put_back(message)
     return Fate(
         state="queued",
         word="Queued",
         icon="clock",
         steps=steps,
-        note=UNREACHED if tried else "",
-        next_check_at=message.next_attempt_at if tried else None,
+        note=note or (BEHIND if message.blocked else ""),
+        next_check_at=message.next_attempt_at if note else None,
     )
+
+
+def _put_back(message: Message) -> str:
+    """Return why a try came to nothing, when it provably did and another one follows; nothing before the first."""
+    error = message.last_error
+    if error is None or message.state != Message.State.READY:
+        return ""
+    if error.startswith("429") or error.endswith("rate_limit"):
+        return SLOWED
+    if error.startswith(("401", "403")):
+        return SHUT_OUT
+    return PUT_OFF if error[:3].isdigit() else UNREACHED
 
 
 def _sent(message: Message) -> Fate:
     steps = (_done("Queued", message.created_at), _now("sent", "send", "Sent", message.first_sent_at), _todo("Confirmed"))
-    return Fate(state="sent", word="Sent", icon="send", steps=steps)
+    note = _put_back(message)
+    return Fate(
+        state="sent", word="Sent", icon="send", steps=steps, note=note, next_check_at=message.next_attempt_at if note else None
+    )
 
 
 def _confirmed(message: Message) -> Fate:

@@ -128,4 +128,5 @@ def refusal(code: str) -> str:
     """Return why a destination is parked, in a sentence."""
     if code.startswith(("401", "403")):
         return f"It refuses our key ({code})."
-    return f"It asked us to send less ({code})." if code.startswith("429") else f"It refused us ({code})."
+    slow = code.startswith("429") or code.endswith("rate_limit")
+    return f"It asked us to send less ({code})." if slow else f"It refused us ({code})."

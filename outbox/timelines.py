@@ -28,7 +28,7 @@ CALLS = {
     "succeeded": ("confirmed", "check-check", "Confirmed"),
     "rejected": ("failed", "ban", "Refused, no money moved"),
     "accepted": ("sent", "send", "Taken, not final"),
-    "retry": ("queued", "clock", "Not executed"),
+    "retry": ("queued", "clock", "Not executed; another try follows"),
     "park": ("held", "lock", "The provider refused our key; nothing was executed"),
     "uncertain": ("uncertain", "circle-question-mark", "No usable answer, so nobody knows whether it was executed"),
     "dead": ("held", "hand", "A person has to look"),
