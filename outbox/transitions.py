@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from outbox.models import Message
-
 
 class Event(StrEnum):
     """What happens to a message. It takes the lease, the provider's own word, or a person's request."""
@@ -38,7 +36,9 @@ class NotAllowed(Exception):
     """The message's state does not allow this."""
 
 
-READY, LEASED, ACCEPTED, UNCERTAIN, SUCCEEDED, REJECTED, DEAD, CANCELLED = Message.State.values
+# Those of Message.State, as words: whoever enqueues comes by here, also before Django knows any models.
+STATES = ("ready", "leased", "accepted", "uncertain", "succeeded", "rejected", "dead", "cancelled")
+READY, LEASED, ACCEPTED, UNCERTAIN, SUCCEEDED, REJECTED, DEAD, CANCELLED = STATES
 
 FINAL = (SUCCEEDED, REJECTED, CANCELLED)
 CLAIMABLE = (READY, UNCERTAIN, ACCEPTED)

@@ -53,6 +53,11 @@ def work(conn: Connection[Any], *, get: Get | None) -> int:
 def whole(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
     """Compare everything, open what is new and clear what is gone."""
     found = looking.everything(conn, get=get if scans.asks_provider(conn, scan=scan) else None)
+    settle(conn, scan=scan, found=found)
+
+
+def settle(conn: Connection[Any], *, scan: scans.Row, found: Found) -> dict[str, Any]:
+    """Open what is new and clear what is gone; write down, and return, what a scan of everything found."""
     asked = _asked(conn)
     known = {row["object"] for row in asked}
     new = [open_for(conn, name=name, one=one, since=scan["started_at"])
@@ -66,6 +71,7 @@ def whole(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
     }
     scans.finish(conn, scan=scan["id"], **told)
     log.info("escalations.scan.finished", scan=scan["id"], **told)
+    return told
 
 
 def of_case(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:

@@ -66,6 +66,15 @@ def take(conn: Connection[Any]) -> Row | None:
         return cursor.execute(TAKE, {"lost": LOST, "again": AGAIN}).fetchone()
 
 
+def begin(conn: Connection[Any]) -> Row:
+    """Begin a scan of everything that nobody waits for, and return it."""
+    query = "INSERT INTO public.escalations_scan (started_at) VALUES (now()) RETURNING id, escalation, asked_by, started_at"
+    with conn.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(query).fetchone()
+    assert row is not None
+    return row
+
+
 def finish(conn: Connection[Any], *, scan: int, counts: Row, found: int, opened: int, cleared: int, error: str) -> None:
     """Write down what a scan found."""
     given = {"id": scan, "counts": Jsonb(counts), "found": found, "opened": opened, "cleared": cleared, "error": error}

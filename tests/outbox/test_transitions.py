@@ -82,3 +82,7 @@ def test_it_knows_what_the_providers_word_is_to_a_message_in_each_state(state: s
 
 def test_it_keeps_later_messages_waiting_behind_everything_that_is_not_final() -> None:
     assert set(transitions.UNFINISHED) == set(S.values) - set(transitions.FINAL)
+
+
+def test_it_knows_every_state_of_the_table() -> None:
+    assert list(transitions.STATES) == Message.State.values
