@@ -20,6 +20,7 @@ urlpatterns = [
     path("sandbox/faults/", console.faults, name="faults"),
     path("sandbox/faults/add/", console.add_fault, name="add_fault"),
     path("sandbox/faults/lift/", console.lift_fault, name="lift_fault"),
+    path("sandbox/faults/limit/", console.set_limit, name="set_limit"),
     path("sandbox/webhooks/", console.webhooks, name="webhooks"),
     path("sandbox/webhooks/behave/", console.behave, name="behave"),
     path("sandbox/clock/", console.clock, name="clock"),

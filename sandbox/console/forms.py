@@ -49,6 +49,13 @@ class FaultForm(forms.Form):
         return where | {"count": given["count"], "probability": given["share"] / 100, "seconds": given["seconds"]}
 
 
+class LimitForm(forms.Form):
+    """How many calls a second are let through; empty is no limit."""
+
+    per_second = whole("the calls", least=1, most=10_000, required=False)
+    per_endpoint = whole("the calls", least=1, most=10_000, required=False)
+
+
 class LiftForm(forms.Form):
     """Which fault ends; without a number, all of them."""
 

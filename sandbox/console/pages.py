@@ -36,9 +36,9 @@ def money(remote: Remote, query: QueryDict) -> Context:
 
 
 def faults(remote: Remote, query: QueryDict) -> Context:
-    """Every fault in force or spent, newest first."""
+    """Every fault in force or spent, newest first, and the limit."""
     rows = [mishaps.line(rule) for rule in reversed(remote.get("faults")["faults"])]
-    return {"rows": rows, "form": forms.FaultForm(), "patience": settings.STRIPE_TIMEOUTS[1]}
+    return {"rows": rows, "form": forms.FaultForm(), "patience": settings.STRIPE_TIMEOUTS[1], "limit": remote.get("limit")}
 
 
 def webhooks(remote: Remote, query: QueryDict) -> Context:

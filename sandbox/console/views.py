@@ -102,6 +102,16 @@ def lift_fault(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs(check_user)
 @only_here
+def set_limit(request: HttpRequest) -> HttpResponse:
+    """Let only so many calls a second through."""
+    form = forms.LimitForm(request.POST)
+    done = "The limit is in force. Calls beyond it are told to wait."
+    return _do(request, form, tab="faults", act=lambda there: there.post("limit", form.cleaned_data), done=done)
+
+
+@require_POST
+@needs(check_user)
+@only_here
 def behave(request: HttpRequest) -> HttpResponse:
     """Change how webhooks are delivered, or deliver one once more."""
     form = forms.BehaviourForm(request.POST)

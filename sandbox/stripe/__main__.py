@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
-from sandbox.stripe import api, control, faults, server, settlements, store, webhooks
+from sandbox.stripe import api, control, faults, limits, server, settlements, store, webhooks
 
 KEY = "STRIPE_SANDBOX_API_KEY"
 SECRET = "STRIPE_SANDBOX_WEBHOOK_SECRET"  # noqa: S105 - the name of one; several are separated by commas
@@ -48,8 +48,9 @@ def assemble(given: argparse.Namespace) -> tuple[server.Server, list[settlements
     address = webhooks.Address(url=given.webhook_url, secrets=given.webhook_secret.split(","))
     sender = webhooks.Sender(state, address, bell=bell) if given.webhook_url else None
     the_api = api.Api(store=state, api_key=given.api_key, rules=rules)
-    controls = control.Control(store=state, api=the_api, rules=rules, sender=sender)
-    listening = server.Server((given.host, given.port), api=the_api, control=controls, rules=rules)
+    limiter = limits.Limiter()
+    controls = control.Control(store=state, api=the_api, rules=rules, limiter=limiter, sender=sender)
+    listening = server.Server((given.host, given.port), api=the_api, control=controls, rules=rules, limiter=limiter)
     return listening, [settlements.Ticker(state), *([sender] if sender else [])]
 
 

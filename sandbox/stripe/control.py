@@ -10,9 +10,11 @@ from urllib.parse import parse_qs
 from sandbox.stripe import events, faults, listings, money, settlements, webhooks
 from sandbox.stripe.api import Api
 from sandbox.stripe.exchange import Answer, Call, Json, as_json
+from sandbox.stripe.limits import Limit, Limiter
 from sandbox.stripe.store import Store
 
 FURTHEST = 10 * 365 * 24 * 60 * 60  # seconds that one call may advance the clock
+MOST_CALLS = 10_000  # a second
 LONGEST_PAGE = 200  # lines of a list
 HEALTH = "/_sandbox/health"
 
@@ -24,10 +26,11 @@ class Rejected(Exception):
 class Control:
     """What the control API can reach."""
 
-    def __init__(self, *, store: Store, api: Api, rules: faults.Faults, sender: webhooks.Sender | None) -> None:
+    def __init__(self, *, store: Store, api: Api, rules: faults.Faults, limiter: Limiter, sender: webhooks.Sender | None) -> None:
         self._store = store
         self._api = api
         self._rules = rules
+        self._limiter = limiter
         self._sender = sender
         self._routes: dict[tuple[str, str], Callable[[Json], Json]] = {
             ("GET", "money"): self._money,
@@ -39,6 +42,8 @@ class Control:
             ("GET", "faults"): lambda given: {"faults": rules.listed()},
             ("POST", "faults"): rules.add,
             ("DELETE", "faults"): self._lift_faults,
+            ("GET", "limit"): lambda given: asdict(limiter.limit) | {"refused": limiter.refused},
+            ("POST", "limit"): self._set_limit,
             ("GET", "webhooks"): self._deliveries,
             ("POST", "webhooks"): self._change_webhooks,
             ("POST", "settle"): self._settle,
@@ -90,6 +95,11 @@ class Control:
         else:
             self._rules.clear()
         return {"faults": self._rules.listed()}
+
+    def _set_limit(self, given: Json) -> Json:
+        names = [name for name in ("per_second", "per_endpoint") if given.get(name) is not None]
+        self._limiter.set(Limit(**{name: number(given, name, most=MOST_CALLS) for name in names}))
+        return asdict(self._limiter.limit) | {"refused": 0}
 
     def _settle(self, given: Json) -> Json:
         with self._store.transaction() as tx:

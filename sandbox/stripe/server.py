@@ -16,10 +16,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from sandbox.stripe import faults
+from sandbox.stripe import faults, refusals
 from sandbox.stripe.api import Api
 from sandbox.stripe.control import Control
 from sandbox.stripe.exchange import Answer, Call, as_json
+from sandbox.stripe.limits import Limiter
 
 log = logging.getLogger(__name__)
 LARGEST = 1_000_000  # bytes of a body
@@ -32,10 +33,11 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, address: tuple[str, int], *, api: Api, control: Control, rules: faults.Faults) -> None:
+    def __init__(self, address: tuple[str, int], *, api: Api, control: Control, rules: faults.Faults, limiter: Limiter) -> None:
         self.api = api
         self.control = control
         self.rules = rules
+        self.limiter = limiter
         super().__init__(address, Handler)
 
     def server_bind(self) -> None:
@@ -74,6 +76,8 @@ class Handler(BaseHTTPRequestHandler):
         self._call = call = self._read()
         if call.path.startswith("/_sandbox/"):
             return self.send(self.server.control.answer(call))
+        if not self.server.limiter.lets_through(call):
+            return self.send(refusals.rate_limited(wait=1).answer())
         key = call.headers.get("idempotency-key")
         if not faults.before(self.server.rules.strike("before", call), wire=self, key=key):
             answer = self.server.api.answer(call)

@@ -102,6 +102,7 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "sandbox:faults": (ADMIN, None),
     "sandbox:add_fault": (None, ADMIN),
     "sandbox:lift_fault": (None, ADMIN),
+    "sandbox:set_limit": (None, ADMIN),
     "sandbox:webhooks": (ADMIN, None),
     "sandbox:behave": (None, ADMIN),
     "sandbox:clock": (ADMIN, None),

@@ -20,7 +20,7 @@ from tests.sandbox.stripe.conftest import Shop
 from tests.sandbox.stripe.process import KEY, Sandbox, running
 
 TABS = ("/sandbox/", "/sandbox/money/", "/sandbox/faults/", "/sandbox/webhooks/", "/sandbox/clock/")
-POSTS = ("faults/add/", "faults/lift/", "webhooks/behave/", "clock/advance/", "settle/")
+POSTS = ("faults/add/", "faults/lift/", "faults/limit/", "webhooks/behave/", "clock/advance/", "settle/")
 NOBODY = "http://127.0.0.1:9/"  # nothing listens there
 MESSAGE = """
 INSERT INTO public.outbox_message (uid, topic, destination, aggregate, dedupe_key, subject, payload, steps, repeat)
@@ -169,6 +169,13 @@ def test_a_fault_is_let_in_and_lifted(provider: Sandbox, admin: Client) -> None:
     does(admin, "faults/lift/", fault=rule["id"])
     assert len(provider.control("faults")["faults"]) == 1
     assert "Nothing goes wrong" in does(admin, "faults/lift/")
+
+
+def test_calls_a_second_are_limited(provider: Sandbox, admin: Client) -> None:
+    page = does(admin, "faults/limit/", per_second="25", per_endpoint="")
+    assert ("Limited" in page, provider.control("limit")["per_second"]) == (True, 25)
+    assert "Not limited" in does(admin, "faults/limit/", per_second="", per_endpoint="")
+    assert provider.control("limit") == {"per_second": None, "per_endpoint": None, "refused": 0}
 
 
 def test_every_fault_of_the_sandbox_can_be_chosen_in_words(provider: Sandbox, admin: Client) -> None:
