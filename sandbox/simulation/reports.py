@@ -45,10 +45,12 @@ class Report:
     counts: Mapping[str, int] = field(default_factory=dict)
     outcomes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)  # for a person: how many, by reason
+    waiting_moved: int = 0  # of those: the money of which has moved
     adopted: int = 0
     double: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    blind: list[str] = field(default_factory=list)
     unquiet: str = ""
     violations: list[Violation] = field(default_factory=list)
     kept: str = ""  # where the files are
@@ -60,14 +62,15 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Say whether nothing is double, lost, wrong or broken, and all came to its end."""
-        return not (self.double or self.lost or self.wrong or self.unquiet or self.violations)
+        """Say whether nothing is double, lost, wrong, sent blindly or broken, and all came to its end."""
+        return not (self.double or self.lost or self.wrong or self.blind or self.unquiet or self.violations)
 
     def take(self, verdicts: Verdicts) -> None:
         """Take over what became of the orders."""
         self.outcomes = {kind: dict(counted) for kind, counted in verdicts.outcomes.items()}
-        self.waiting, self.adopted = dict(verdicts.waiting.most_common()), verdicts.adopted
-        self.double, self.lost, self.wrong = verdicts.double, verdicts.lost, verdicts.wrong
+        self.waiting, self.waiting_moved = dict(verdicts.waiting.most_common()), verdicts.waiting_moved
+        self.adopted = verdicts.adopted
+        self.double, self.lost, self.wrong, self.blind = verdicts.double, verdicts.lost, verdicts.wrong, verdicts.blind
 
     def as_json(self) -> str:
         """Return it for programs."""
@@ -87,8 +90,10 @@ class Report:
             yield f"  {kind + 's':<10} " + ", ".join(f"{count} {name}" for name, count in counted.items())
         for reason, count in self.waiting.items():
             yield f"             {count:>5} with a person: {reason}"
+        yield f"             {self.waiting_moved:>5} of these have moved money, as the person will find"
         yield f"  adopted    {self.adopted} whose answer was lost are settled all the same"
-        for name, found in (("double", self.double), ("lost", self.lost), ("wrong", self.wrong)):
+        for name in ("double", "lost", "wrong", "blind"):
+            found: list[str] = getattr(self, name)
             yield f"  {name:<10} {len(found)}"
             yield from (f"    - {line}" for line in found[:SHOWN])
         yield from (f"\n{one.invariant}\n  {one.says}\n  {json.dumps(one.rows[:SHOWN], default=str)}" for one in self.violations)

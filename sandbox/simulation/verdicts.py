@@ -32,6 +32,19 @@ FROM public.billing_refund r LEFT JOIN LATERAL (
     SELECT * FROM public.outbox_message m WHERE m.topic = 'payment.refund' AND m.payload ->> 'refund_id' = r.id::text
     ORDER BY m.id DESC LIMIT 1) m ON true
 """
+# A call whose outcome nobody knows, and the next one of its message with no look-up in between that allows it.
+BLIND = """
+SELECT 'message ' || sent.message_id || ': ' || sent.step || ' again after ' || coalesce(sent.error_before, 'no answer') || '.'
+FROM (SELECT d.*, lag(d.id) OVER following AS id_before, lag(d.outcome) OVER following AS outcome_before,
+             lag(d.error) OVER following AS error_before
+      FROM public.outbox_delivery d JOIN public.outbox_message m ON m.id = d.message_id
+      WHERE m.topic LIKE 'payment.%' AND d.step NOT IN ('lookup', 'webhook') AND NOT d.stale
+      WINDOW following AS (PARTITION BY d.message_id ORDER BY d.id)) AS sent
+WHERE sent.outcome_before = 'uncertain' AND NOT EXISTS (
+    SELECT FROM public.outbox_delivery look WHERE look.message_id = sent.message_id AND look.step = 'lookup'
+    AND look.outcome IN ('absent', 'unsent') AND look.id > sent.id_before AND look.id < sent.id)
+ORDER BY sent.id
+"""
 # What the status of an invoice or of a refund says about the money: it moved, it did not, or nobody knows yet.
 MOVED = {"paid": True, "confirmed": True}
 NOT_MOVED = {"charge_failed", "refused", "withdrawn", "reversed", "draft"}
@@ -43,10 +56,12 @@ class Verdicts:
 
     outcomes: dict[str, Counter[str]] = field(default_factory=lambda: {"charge": Counter(), "refund": Counter()})
     waiting: Counter[str] = field(default_factory=Counter)  # for a person: why
+    waiting_moved: int = 0  # of those: the money of which has moved, as the person will find
     adopted: int = 0  # orders that got no answer at some time and are settled all the same
     double: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    blind: list[str] = field(default_factory=list)  # sent again without a look first: only luck, or another net, caught it
 
 
 def judge(conn: Connection[Any], *, orders: Sequence[Order], movements: Iterable[Movement]) -> Verdicts:
@@ -58,6 +73,7 @@ def judge(conn: Connection[Any], *, orders: Sequence[Order], movements: Iterable
         _judge(found, order, books[order.kind].get(order.number), group)
     for (kind, number), group in moved.items():
         found.double.append(f"{kind} {number}: {len(group)} movements that nobody asked for.")
+    found.blind = [row[0] for row in conn.execute(BLIND).fetchall()]
     return found
 
 
@@ -85,6 +101,7 @@ def _judge(found: Verdicts, order: Order, row: Row | None, group: list[Movement]
     elif row["asked"]:
         found.outcomes[order.kind]["waiting"] += 1
         found.waiting[_why(row)] += 1
+        found.waiting_moved += sum(movement["amount"] for movement in group) != 0
     elif row["status"] not in MOVED and row["status"] not in NOT_MOVED:
         found.lost.append(f"{named}: it is {row['status']}, its message {row['state']}, and no person is asked.")
     elif difference := _difference(order, row, group):
