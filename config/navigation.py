@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
@@ -80,8 +80,7 @@ def open_disagreements(user: Any) -> int:
 
 def troubled_messages(user: Any) -> int:
     """Return how many outbox messages have an unknown outcome or need a person."""
-    found = Message.objects.aggregate(n=Count("id", filter=Q(state__in=[Message.State.UNCERTAIN, Message.State.DEAD])))
-    return int(found["n"])
+    return Message.objects.filter(state__in=[Message.State.UNCERTAIN, Message.State.DEAD]).count()
 
 
 PAGES: dict[str, tuple[Page, ...]] = {
