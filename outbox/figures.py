@@ -114,7 +114,7 @@ def _wanting(label: str, found: Found, *, state: str, hue: str, now: datetime) -
 
 def _way(name: str, row: Destination | None, *, due: int, asked: bool, now: datetime) -> Way:
     rate = f"{row.rate} a minute, {row.burst} at once" if row and row.rate else "as fast as it answers"
-    about = {"name": name, "due": due, "rate": rate, "asked": asked}
+    about: dict[str, Any] = {"name": name, "due": due, "rate": rate, "asked": asked}
     if row is None or row.parked_until is None:
         return Way(word="Open", state="applied", icon="check", says="", **about)
     why = refusal(row.parked_because or "")

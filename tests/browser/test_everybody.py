@@ -179,6 +179,7 @@ def test_the_evidence_and_what_leaves(office: Office) -> None:
     found = seen(page, "/audit/", "/audit/?q=nothing", "/audit/attempts/", "/find/?q=nothing")
     found += seen(page, *(f"/audit/attempts/{row[0]}/" for row in office.rows(attempts, [talk.thread, failed.thread])[:3]))
     found += seen(page, "/outbox/", "/outbox/?state=ready", f"/outbox/{message}/")
+    found += seen(page, f"/outbox/several/?kind=look_up&message={message}", f"/outbox/several/?kind=replay&message={message}")
     assert not found, "\n".join(found)
 
 
