@@ -68,7 +68,8 @@ def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], conc
         conn,
         kind="dirty_state",
         object=f"message:{message['id']}",
-        payload=payload(kind="dirty_state", message_id=message["id"], row=row) | {"reason": concern},
+        payload=payload(kind="dirty_state", message_id=message["id"], row=row)
+        | {"reason": concern, "exits": ["refund"] if row["topic"] in handlers.can_give_back() else []},
         thread=row["thread"],
         subject=row["subject"],
         requested_by=row["on_behalf_of"],

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from outbox import settling, transitions
 from outbox.leases import Row
-from outbox.outcomes import Outcome
+from outbox.outcomes import PUT_RIGHT, Outcome
 from outbox.settling import Delivery
 from outbox.transitions import Event
 
@@ -28,12 +28,13 @@ def take(
 ) -> tuple[Row, bool]:
     """Let the provider's word count, with its effect on the books, and return the message and whether it said anything new.
 
-    Also late: of a message that is dead, that was refused, or whose success is taken back. `source` is how it is known.
+    Also late: of a message that is dead, that was refused, or whose success is taken back. `source` is how it is known. What a
+    person has put right by hand stays so, whatever the object says of itself, until a person takes its word.
     """
     with conn.transaction():
         before = locked(conn, message=message)
         event = transitions.told(before["state"], outcome.kind)
-        if event is None:
+        if event is None or (before["refusal"] == PUT_RIGHT and source != "person"):
             return before, False
         if event is Event.OVERTURN:
             after = settling.overturn(conn, message=before, outcome=outcome, delivery=delivery)

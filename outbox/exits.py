@@ -17,7 +17,7 @@ from outbox import adoptions, gateway, handlers, lookups, settling, transitions
 from outbox.leases import Row
 from outbox.lookups import Finding
 from outbox.messages import GIVE_UP_AFTER
-from outbox.outcomes import Outcome
+from outbox.outcomes import PUT_RIGHT, Outcome
 from outbox.settling import Delivery
 from outbox.transitions import Event
 
@@ -189,7 +189,7 @@ def settle_rejected(conn: Connection[Any], *, message: Row, request: Row, asked:
 def compensate(conn: Connection[Any], *, message: Row, request: Row, asked: None) -> str:
     """End a dead message as a refusal, and forget that it needs compensation: the money was put right elsewhere."""
     if message["state"] == "dead":
-        _ended(conn, message, outcome=Outcome(kind="rejected", refusal="put_right_elsewhere"), event=Event.COMPENSATE)
+        _ended(conn, message, outcome=Outcome(kind="rejected", refusal=PUT_RIGHT), event=Event.COMPENSATE)
     elif conn.execute(CLEAR, (message["id"],)).fetchone() is None:
         raise Impossible(f"it is {message['state']}, and needs no compensation")
     return "noted"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["succeeded", "rejected", "accepted", "advanced", "retry", "uncertain", "dead", "park", "cancelled"]
+PUT_RIGHT = "put_right_elsewhere"  # a person's refusal of what may have moved: they have put the money right by hand
 FINAL = ("succeeded", "rejected", "cancelled")
 SEEN = (
     *("id", "object", "status", "amount", "amount_received", "currency", "customer", "payment_intent", "latest_charge"),

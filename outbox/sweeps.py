@@ -19,16 +19,18 @@ from outbox.lookups import PAGE, UID, Get
 
 LAST = timedelta(hours=48)  # how far back a sweep looks
 LISTS = ("/v1/payment_intents", "/v1/refunds")
+# What may happen to an object that was made long before: the events of it are young.
+NEWS = ("payment_intent.succeeded", "refund.failed")
 ENDED = frozenset({"canceled", "failed"})  # moves no money, or none any more
 Kind = Literal["no_message", "no_object", "differs", "twice", "contradicts"]
 Found = Mapping[str, Any]
 
 OF_UIDS = """
-SELECT id, uid, topic, state, provider_id, provider_status, steps, account FROM public.outbox_message WHERE uid = ANY(%s)
+SELECT id, uid, topic, state, provider_id, provider_status, refusal, steps, account FROM public.outbox_message WHERE uid = ANY(%s)
 """
 # Only what was settled before the objects were listed must be among them.
 SETTLED = """
-SELECT id, uid, topic, state, provider_id, provider_status, steps, account FROM public.outbox_message
+SELECT id, uid, topic, state, provider_id, provider_status, refusal, steps, account FROM public.outbox_message
 WHERE state = 'succeeded' AND provider_id IS NOT NULL AND first_sent_at >= %s ORDER BY id
 """
 
@@ -55,13 +57,17 @@ class Stray:
 
 
 def sweep(conn: Connection[Any], get: Get, *, since: datetime) -> Iterator[Stray]:
-    """Yield what does not fit among the objects made since then; `get` makes one GET. Raise Unanswered.
+    """Yield what does not fit among the objects made, or told of by an event, since then. Raise Unanswered.
+
+    `get` makes one GET.
 
     `conn` is in autocommit mode: no transaction is open while the provider is asked.
     """
     settled = _rows(conn, SETTLED, since + timedelta(minutes=5))
-    found = [one for path in LISTS for one in _listed(get, path, since=since)]
-    groups = _by_uid(found)
+    told = (event["data"]["object"] for event in _listed(get, "/v1/events", since=since, types=list(NEWS)))
+    found = {one["id"]: one for one in told}
+    found |= {one["id"]: one for path in LISTS for one in _listed(get, path, since=since)}  # as they are now
+    groups = _by_uid(found.values())
     messages = {str(row["uid"]): row for row in _rows(conn, OF_UIDS, list(_uuids(groups)))}
     for uid, objects in groups.items():
         yield from _of_objects(uid, objects, message=messages.get(uid))
@@ -70,8 +76,8 @@ def sweep(conn: Connection[Any], get: Get, *, since: datetime) -> Iterator[Stray
             yield from _missing(get, message)
 
 
-def _listed(get: Get, path: str, *, since: datetime) -> Iterator[Found]:
-    params: dict[str, Any] = {"limit": PAGE, "created": {"gte": int(since.timestamp())}}
+def _listed(get: Get, path: str, *, since: datetime, **more: Any) -> Iterator[Found]:
+    params: dict[str, Any] = {"limit": PAGE, "created": {"gte": int(since.timestamp())}} | more
     while True:
         page = _answered(get, path, params)
         yield from page.get("data") or ()
@@ -124,7 +130,7 @@ def contradicts(message: Mapping[str, Any], *, found: Found) -> bool:
     """Return whether an object says that a finished message ended otherwise; a success taken back is known by its status."""
     status = found.get("status")
     if message["state"] in ("rejected", "cancelled"):
-        return status == "succeeded"
+        return status == "succeeded" and message["refusal"] != outcomes.PUT_RIGHT
     own = message["state"] == "succeeded" and found["id"] == message["provider_id"]
     return own and status in ENDED and status != message["provider_status"]
 

@@ -79,6 +79,15 @@ def fill(owner: Any, customer: int) -> None:
         )
 
 
+def test_it_shows_money_that_nobody_owes(owner: Any, customer: int) -> None:
+    invoice = makers.make_invoice(owner, customer_id=customer, status="void")
+    makers.make_payment(owner, invoice_id=invoice, stray=True)
+
+    shown = " ".join(render_to_string("billing/customer_panel.html", subjects.panel(customer)).split())
+
+    assert "Not owed" in shown
+
+
 def test_it_escapes_what_customers_write(owner: Any) -> None:
     customer = makers.make_customer(owner, name="<script>alert(1)</script>")
     shown = render_to_string("billing/customer_panel.html", subjects.panel(customer))

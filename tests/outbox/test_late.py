@@ -126,6 +126,22 @@ def test_it_sends_nothing_back_that_is_owed_or_was_never_taken(desk: Desk, web: 
 
 
 @pytest.mark.usefixtures("books")
+def test_what_a_person_has_put_right_by_hand_stays_so_until_a_person_takes_the_providers_word(desk: Desk, web: Any) -> None:
+    message = desk.charge()
+    desk.owner.execute("UPDATE public.outbox_message SET max_attempts = 1")
+    desk.provider.fault("after", "drop", path=CONFIRM)
+    desk.deliver_once()
+    assert done(desk, web, message, "compensate") == "noted"
+    intent = desk.provider.objects("payment_intent", message["uid"])[0]["id"]
+
+    said = tell(desk, message, "payment_intent.succeeded", object_id=intent, status="succeeded")
+
+    assert (said, desk.invoice(message)) == ("already rejected", "charge_failed")
+    assert done(desk, web, message, "adopt") == "adopted: succeeded"
+    assert (desk.invoice(message), payments(desk)) == ("paid", [(48_000, 0, False)])
+
+
+@pytest.mark.usefixtures("books")
 def test_a_refund_that_went_out_after_all_counts_again(desk: Desk, web: Any) -> None:
     message = ended(desk, web, desk.refund(desk.paid()))
     refund = moved(desk, message)

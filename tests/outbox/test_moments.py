@@ -1,5 +1,6 @@
 """An event may come at any moment of our own delivery, and as often as it likes: the end is the same."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,38 @@ def test_the_end_is_the_same(desk: Desk, web: Any, moment: Callable[[Desk, Row],
     assert desk.one("SELECT count(*) AS number FROM public.billing_payment")["number"] == 1
     asked = "SELECT count(*) AS number FROM public.escalations_escalation WHERE state IN ('open', 'claimed')"
     assert desk.one(asked)["number"] == 0
+
+
+def test_all_who_know_come_at_once(desk: Desk, web: Any) -> None:
+    """A relay that looks it up, a person's request and two events of the provider meet on one message, again and again."""
+    for number in range(4):
+        message = desk.charge()
+        desk.provider.fault("after", "drop", path=CONFIRM)
+        desk.deliver_once()
+        desk.due(message)
+        made = desk.provider.objects("payment_intent", message["uid"])[0]
+        about = {"id": made["id"], "metadata": {"backstop_uid": str(message["uid"])}, "status": "succeeded"}
+        for twin in (0, 1):
+            stored(desk.owner, kind=SUCCEEDED, about=about, event_id=f"evt_{number}_{twin}")
+        if number % 2:
+            ask(web, message, "look_up")
+        acts: list[Callable[[], Any]] = [
+            desk.deliver,
+            lambda: carry_out(desk),
+            lambda: webhooks.process_due(desk.pool, go_on=lambda: True),
+            lambda: webhooks.process_due(desk.pool, go_on=lambda: True),
+        ]
+        threads = [threading.Thread(target=act) for act in acts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+
+        assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
+        assert desk.provider.movements(message["uid"]) == [48_000]
+    assert desk.one("SELECT count(*) AS number FROM public.billing_payment")["number"] == 4
+    events = "SELECT count(*) AS number FROM public.outbox_webhook_event WHERE processed_at IS NULL"
+    assert desk.one(events)["number"] == 0
 
 
 def test_two_events_of_one_type_about_two_changes_both_count(desk: Desk) -> None:

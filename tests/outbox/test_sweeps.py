@@ -86,6 +86,29 @@ def test_it_finds_money_that_moved_for_what_we_call_refused(desk: Desk, state: s
     assert sweep(desk) == [("contradicts", message["id"])]
 
 
+def test_it_hears_of_a_refund_that_failed_long_after_it_was_made(desk: Desk) -> None:
+    message = desk.refund(desk.paid())
+    desk.deliver()
+    refund = desk.read(message)["provider_id"]
+    desk.provider.advance(20 * 24)
+    desk.provider.settle(refund, "failed")
+    since = datetime.fromtimestamp(desk.provider.call("GET", "clock")["now"], UTC) - timedelta(hours=1)
+
+    with desk.pool.connection() as conn:
+        found = list(sweeps.sweep(conn, gateway.get, since=since))
+
+    assert [(stray.kind, stray.message) for stray in found if stray.object_id == refund] == [("contradicts", message["id"])]
+
+
+def test_it_leaves_alone_what_a_person_has_put_right_by_hand(desk: Desk) -> None:
+    message = desk.charge()
+    again(desk, message, confirm="true")
+    desk.put(message, "rejected")
+    desk.owner.execute("UPDATE public.outbox_message SET refusal = 'put_right_elsewhere'")
+
+    assert sweep(desk) == []
+
+
 def test_it_finds_a_refund_that_failed_later_until_the_books_know(desk: Desk) -> None:
     message = desk.refund(desk.paid())
     desk.deliver()
