@@ -6,12 +6,13 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from escalations import lifecycle
+from escalations import lifecycle, policies
 from outbox import handlers
 
 STATE = """
 SELECT m.state, m.outcome_source, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal,
-    m.compensation_needed, e.on_behalf_of
+    m.compensation_needed, e.on_behalf_of,
+    EXISTS (SELECT FROM public.escalations_escalation q WHERE q.object = 'message:' || m.id AND q.state = ANY(%s)) AS asked
 FROM public.outbox_message m LEFT JOIN public.ledger_execution e
     ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
 WHERE m.id = %s
@@ -33,14 +34,14 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     settling transaction; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(STATE, (message["id"],)).fetchone()
+        row = cursor.execute(STATE, (policies.sources("settle"), message["id"])).fetchone()
     assert row is not None
     if row["repeat"] == "harmless":  # a notice that nobody gets is for admins: asking people about it would send more of them
         return
     kind = kind_of(state=row["state"], topic=row["topic"], compensation_needed=row["compensation_needed"])
     if kind == "rejected_payment" and known(conn, message_id=message["id"], kind=kind):
         return
-    if kind != "unknown_outcome" and row["state"] in CAME_RIGHT:
+    if row["asked"] and kind != "unknown_outcome" and row["state"] in CAME_RIGHT:
         lifecycle.settle(conn, object=f"message:{message['id']}", text=CAME_RIGHT[row["state"]])
     if kind is None or (kind == "rejected_payment" and row["outcome_source"] == "person"):  # who ended it knows
         return
@@ -62,7 +63,7 @@ def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], conc
     `concern` says it in a sentence. Runs as the outbox login; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(STATE, (message["id"],)).fetchone()
+        row = cursor.execute(STATE, (policies.sources("settle"), message["id"])).fetchone()
     assert row is not None
     lifecycle.open(
         conn,

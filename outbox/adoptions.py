@@ -6,10 +6,10 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from outbox import settling, transitions
+from outbox import endings, settling, transitions
+from outbox.endings import Delivery
 from outbox.leases import Row
 from outbox.outcomes import PUT_RIGHT, Outcome
-from outbox.settling import Delivery
 from outbox.transitions import Event
 
 LOCK = "SELECT * FROM public.outbox_message WHERE id = %s FOR UPDATE"
@@ -47,4 +47,4 @@ def note(conn: Connection[Any], *, message: Row, outcome: Outcome, delivery: Del
     """Keep what a look-up showed that changes nothing: the evidence, and the object for people who compare it."""
     if outcome.seen is not None:
         conn.execute("UPDATE public.outbox_message SET seen = %s WHERE id = %s", (Jsonb(dict(outcome.seen)), message["id"]))
-    settling.record(conn, message=message, delivery=delivery)
+    endings.record(conn, message=message, delivery=delivery)

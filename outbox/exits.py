@@ -14,11 +14,11 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from outbox import adoptions, gateway, handlers, lookups, settling, transitions
+from outbox.endings import Delivery
 from outbox.leases import Row
 from outbox.lookups import Finding
 from outbox.messages import GIVE_UP_AFTER
 from outbox.outcomes import PUT_RIGHT, Outcome
-from outbox.settling import Delivery
 from outbox.transitions import Event
 
 MESSAGE = "SELECT * FROM public.outbox_message WHERE id = %s"

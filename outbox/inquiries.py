@@ -7,11 +7,11 @@ from typing import Any
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from outbox import breakers, gateway, leases, lookups, outcomes, settling
+from outbox import breakers, endings, gateway, leases, lookups, outcomes
+from outbox.endings import Delivery
 from outbox.leases import Row
 from outbox.lookups import Finding
 from outbox.outcomes import Outcome
-from outbox.settling import Delivery
 
 Pool = ConnectionPool[Connection[Any]]
 
@@ -56,7 +56,7 @@ def heard(pool: Pool, message: Row, outcome: Outcome) -> Row:
 def record(pool: Pool, message: Row, delivery: Delivery) -> None:
     """Keep the evidence of a call."""
     with pool.connection() as conn:
-        settling.record(conn, message=message, delivery=delivery)
+        endings.record(conn, message=message, delivery=delivery)
 
 
 def ms(started: float) -> int:

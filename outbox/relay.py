@@ -15,11 +15,11 @@ from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from ledger import faults
-from outbox import backoff, breakers, destinations, handlers, inquiries, leases, settling
+from outbox import backoff, breakers, destinations, endings, handlers, inquiries, leases, settling
+from outbox.endings import Delivery
 from outbox.leases import LeaseLost, Row
 from outbox.lookups import Finding
 from outbox.outcomes import Outcome
-from outbox.settling import Delivery
 from outbox.transitions import Event
 
 Pool = ConnectionPool[Connection[Any]]
@@ -184,7 +184,7 @@ def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: D
         row = leases.advance(
             conn, message=message, step=step, provider_id=outcome.provider_id, provider_status=outcome.provider_status
         )
-        settling.record(conn, message=message, delivery=delivery)
+        endings.record(conn, message=message, delivery=delivery)
     faults.reach("send.advanced", thread=message["thread"])
     return row
 

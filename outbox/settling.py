@@ -1,22 +1,21 @@
 """Ending a lease: the message's new state, the evidence and the effect on the books are one transaction."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
-from uuid import UUID
 
 from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from ledger import faults, wiring
-from outbox import backoff, breakers, handlers, transitions
+from outbox import backoff, breakers, endings, handlers, transitions
+from outbox.endings import Delivery, Ending
 from outbox.leases import LeaseLost, Row
 from outbox.outcomes import FINAL, Outcome
 from outbox.transitions import Event
 
-ACCEPTED_DAYS = 30  # how long the provider may take to finish what it accepted
 EVENTS: Mapping[str, Event] = MappingProxyType(
     {
         "succeeded": Event.SUCCEED,
@@ -30,47 +29,12 @@ EVENTS: Mapping[str, Event] = MappingProxyType(
     }
 )
 
-LEAVE = """
-UPDATE public.outbox_message
-SET state = %(state)s, claimed_from = NULL, lease_token = NULL, lease_owner = NULL, leased_until = NULL, sending_at = NULL,
-    provider_id = coalesce(%(provider_id)s, provider_id), provider_status = coalesce(%(provider_status)s, provider_status),
-    refusal = CASE WHEN %(state)s <> 'succeeded' THEN coalesce(%(refusal)s, refusal) END, last_error = %(error)s,
-    outcome_source = %(source)s, ever_unknown = ever_unknown OR %(unknown)s, seen = coalesce(%(seen)s, seen),
-    compensation_needed = NOT %(final)s AND (compensation_needed OR (%(compensate)s AND first_sent_at IS NOT NULL)),
-    attempts = attempts - %(refunded)s, spared = spared + %(spared)s, next_attempt_at = now() + make_interval(secs => %(delay)s),
-    key_generation = key_generation + %(new_key)s::integer,
-    key_deadline = CASE WHEN %(unsent)s OR %(new_key)s THEN NULL ELSE key_deadline END,
-    first_sent_at = CASE WHEN %(unsent)s AND step = 0 THEN NULL WHEN %(state)s = 'succeeded' THEN coalesce(first_sent_at, now())
-                         ELSE first_sent_at END,
-    give_up_at = CASE WHEN %(state)s = 'accepted' AND claimed_from IS DISTINCT FROM 'accepted'
-                      THEN now() + make_interval(days => %(days)s) ELSE give_up_at END,
-    finished_at = CASE WHEN %(final)s THEN now() END
-WHERE id = %(id)s AND state = ANY(%(sources)s) AND (%(token)s::uuid IS NULL OR lease_token = %(token)s)
-  AND (%(state)s <> 'cancelled' OR first_sent_at IS NULL)
-RETURNING *
-"""
 OVERTURN = """
 UPDATE public.outbox_message
 SET provider_status = %(provider_status)s, refusal = coalesce(%(refusal)s, refusal), seen = coalesce(%(seen)s, seen)
 WHERE id = %(id)s AND state = ANY(%(sources)s) AND provider_status IS DISTINCT FROM %(provider_status)s
 RETURNING *
 """
-RECORD = """
-INSERT INTO public.outbox_delivery (started_at, message_id, lease_token, step, outcome, http_status, request_id, provider_id,
-    provider_status, replayed, stale, error, duration_ms)
-VALUES (clock_timestamp() - make_interval(secs => %(duration_ms)s / 1000.0), %(message)s, %(token)s, %(step)s, %(outcome)s,
-    %(http_status)s, %(request_id)s, %(provider_id)s, %(provider_status)s, %(replayed)s, %(stale)s, %(error)s, %(duration_ms)s)
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """The evidence of one call or look-up."""
-
-    step: str
-    outcome: Outcome
-    duration_ms: int = 0
-    told: str | None = None  # a word for the outcome that is not one of its kinds, such as "absent"
 
 
 def given_up(message: Row, outcome: Outcome) -> Outcome:
@@ -82,7 +46,7 @@ def given_up(message: Row, outcome: Outcome) -> Outcome:
     if outcome.kind in ("retry", "uncertain") and used_up:
         return replace(outcome, kind="dead", error=f"gave up: {outcome.error or 'no answer'}")
     if outcome.kind == "accepted" and message.get("claimed_from") == "accepted" and message.get("too_old"):
-        return replace(outcome, kind="dead", error=f"not final after {ACCEPTED_DAYS} days")
+        return replace(outcome, kind="dead", error=f"not final after {endings.ACCEPTED_DAYS} days")
     return outcome
 
 
@@ -102,20 +66,53 @@ def settle(
     `source` is response, lookup or relay; `delay` is seconds until the next try; `quiet` leaves out the effects, for a
     message whose effects failed. Everything is one transaction.
     """
+    ending = ended(message=message, outcome=outcome, source=source, delivery=delivery, event=event, delay=delay)
+    after = settle_all(conn, [ending], quiet=quiet)
+    if message["id"] not in after:
+        raise LeaseLost(f"message {message['id']}")
+    return after[message["id"]]
+
+
+def ended(
+    *,
+    message: Row,
+    outcome: Outcome,
+    source: str,
+    delivery: Delivery | None = None,
+    event: Event | None = None,
+    delay: float = 0.0,
+) -> Ending:
+    """Return how a try of this worker's ended, a dead one when nothing more is to be tried."""
     outcome = given_up(message, outcome)
     event = Event.BURY if outcome.kind == "dead" else event or EVENTS[outcome.kind]
+    return Ending(
+        message=message, token=message["lease_token"], event=event, outcome=outcome, source=source, delay=delay, delivery=delivery
+    )
+
+
+def settle_all(conn: Connection[Any], tries: Sequence[Ending], *, quiet: bool = False) -> dict[int, Row]:
+    """End this worker's leases in one transaction, and return the messages as they are now, by id.
+
+    One whose lease is gone is missing: its stale evidence is recorded afterwards. Customers come one after the other, in
+    their order, so that two workers never wait for each other.
+    """
     with conn.transaction():
-        after = _leave(
-            conn, message=message, token=message["lease_token"], event=event, outcome=outcome, source=source, delay=delay
-        )
-        if after is not None:
-            record(conn, message=message, delivery=delivery)
-            if not quiet:
-                _take_effect(conn, message=after, outcome=outcome, changed=after["state"] != message["claimed_from"])
-            faults.reach("send.settling", thread=after["thread"])
-            return after
-    record(conn, message=message, delivery=delivery, stale=True)
-    raise LeaseLost(f"message {message['id']}")
+        after = endings.write(conn, tries)
+        for ending in sorted(tries, key=_turn):
+            row = after.get(ending.message["id"])
+            if row is not None and not quiet:
+                changed = row["state"] != ending.message["claimed_from"]
+                _take_effect(conn, message=row, outcome=ending.outcome, changed=changed)
+        for row in after.values():
+            faults.reach("send.settling", thread=row["thread"])
+    for ending in tries:
+        if ending.message["id"] not in after:
+            endings.record(conn, message=ending.message, delivery=ending.delivery, stale=True)
+    return after
+
+
+def _turn(ending: Ending) -> tuple[int, int]:
+    return ending.message["subject"] or 0, ending.message["id"]
 
 
 def adopt(
@@ -134,9 +131,9 @@ def adopt(
     """
     event, wait = event or EVENTS[outcome.kind], backoff.LOOK_AGAIN if outcome.kind == "accepted" else 0.0
     with conn.transaction():
-        after = _leave(conn, message=message, token=None, event=event, outcome=outcome, source=source, delay=wait)
+        ending = Ending(message=message, token=None, event=event, outcome=outcome, source=source, delay=wait, delivery=delivery)
+        after = endings.write(conn, [ending]).get(message["id"])
         if after is not None:
-            record(conn, message=message, delivery=delivery)
             _take_effect(conn, message=after, outcome=outcome, changed=True)
     return after
 
@@ -156,71 +153,12 @@ def overturn(conn: Connection[Any], *, message: Row, outcome: Outcome, delivery:
     with conn.transaction(), conn.cursor(row_factory=dict_row) as cursor:
         after = cursor.execute(OVERTURN, given).fetchone()
         if after is not None:
-            record(conn, message=message, delivery=delivery)
+            endings.record(conn, message=message, delivery=delivery)
             speak_for(conn, message=after)
             concern = handlers.find(after["topic"]).take_back(conn, message=after, outcome=outcome)
             was = f"It was carried out, but now the payment provider says: {outcome.provider_status}."
             _ask_person(conn, message=after, concern=concern or was)
     return after
-
-
-def record(conn: Connection[Any], *, message: Row, delivery: Delivery | None, stale: bool = False) -> None:
-    """Keep the evidence of a call; `stale` when its lease was gone as the answer came."""
-    if delivery is None:
-        return
-    outcome = delivery.outcome
-    given = {
-        "message": message["id"],
-        "token": message["lease_token"],
-        "step": delivery.step,
-        "outcome": delivery.told or outcome.kind,
-        "http_status": outcome.http_status,
-        "request_id": outcome.request_id,
-        "provider_id": outcome.provider_id,
-        "provider_status": outcome.provider_status,
-        "replayed": outcome.replayed,
-        "stale": stale,
-        "error": outcome.error,
-        "duration_ms": delivery.duration_ms,
-    }
-    conn.execute(RECORD, given)
-
-
-def _leave(
-    conn: Connection[Any], *, message: Row, token: UUID | None, event: Event, outcome: Outcome, source: str, delay: float
-) -> Row | None:
-    """Write the new state, or return None when the lease is gone or the state does not allow it."""
-    state = transitions.TARGETS[event][1] or message["claimed_from"]
-    refused = breakers.turned_away(outcome)
-    given = {
-        "id": message["id"],
-        "token": token,
-        "state": state,
-        "sources": transitions.sources(event),
-        "provider_id": outcome.provider_id,
-        "provider_status": outcome.provider_status,
-        "refusal": outcome.refusal,
-        "error": outcome.error,
-        "source": source,
-        "unknown": outcome.kind == "uncertain",
-        "compensate": outcome.kind == "dead" and message["repeat"] == "never",
-        "refunded": int(refused and message.get("claimed_from") != "accepted"),
-        "spared": int(refused),
-        "delay": delay,
-        "unsent": event is Event.NOT_EXECUTED or (refused and not message["ever_unknown"]),
-        "new_key": _needs_new_key(message, outcome),
-        "days": ACCEPTED_DAYS,
-        "final": outcome.kind in FINAL,
-        "seen": _json(outcome.seen),
-    }
-    with conn.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(LEAVE, given).fetchone()
-
-
-def _needs_new_key(message: Row, outcome: Outcome) -> bool:
-    """Return whether the key's stored answer is an error for good, and a new key can move nothing twice."""
-    stuck = outcome.kind == "uncertain" and outcome.replayed
-    return stuck and bool(message["steps"][message["step"]]["renewable"])
 
 
 def _json(value: Mapping[str, Any] | None) -> Jsonb | None:

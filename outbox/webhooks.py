@@ -19,8 +19,8 @@ from psycopg_pool import ConnectionPool
 
 from ledger import faults
 from outbox import adoptions, gateway, live, lookups, transitions
+from outbox.endings import Delivery
 from outbox.leases import Row
-from outbox.settling import Delivery
 
 Pool = ConnectionPool[Connection[Any]]
 log = structlog.get_logger()

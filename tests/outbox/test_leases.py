@@ -6,9 +6,9 @@ import pytest
 from psycopg import sql
 
 from outbox import leases, settling
+from outbox.endings import Delivery
 from outbox.leases import LeaseLost
 from outbox.outcomes import Outcome
-from outbox.settling import Delivery
 from tests.outbox.desk import Desk
 
 CONFIRM = "/v1/payment_intents/[^/]+/confirm"
