@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Literal
 
 from outbox.models import Message
+from outbox.outcomes import PUT_RIGHT
+from outbox.transitions import TAKEN_BACK
 
 State = Literal["queued", "sent", "confirmed", "failed", "uncertain", "held"]
 
@@ -39,6 +41,8 @@ class Fate:
 
 UNCERTAIN = "The provider did not answer. It is being looked up; please do not ask for it again."
 DEAD = "A person has to look at this. Please do not ask for it again."
+CAME_BACK = "The provider confirmed it, and took it back later: the money is with us."
+BY_A_PERSON = "A person settled it as refused. No money moved."
 UNREACHED = "The provider could not be reached. Nothing was sent yet."
 SLOWED = "The provider was reached, and asked us to wait. Nothing was executed."
 SHUT_OUT = "The provider was reached, and does not let us in just now. Nothing was executed."
@@ -112,6 +116,9 @@ def _sent(message: Message) -> Fate:
 
 
 def _confirmed(message: Message) -> Fate:
+    if message.provider_status in TAKEN_BACK:
+        came = (*_gone(message), _done("Confirmed", message.finished_at), _now("failed", "undo-2", "Came back", None))
+        return Fate(state="failed", word="Came back", icon="undo-2", steps=came, note=CAME_BACK)
     steps = (*_gone(message), _now("confirmed", "check-check", "Confirmed", message.finished_at))
     return Fate(state="confirmed", word="Confirmed", icon="check-check", steps=steps)
 
@@ -119,7 +126,13 @@ def _confirmed(message: Message) -> Fate:
 def _refused(message: Message) -> Fate:
     why = (message.refusal or "").replace("_", " ")
     steps = (*_gone(message), _now("failed", "ban", f"Refused: {why}" if why else "Refused", message.finished_at))
-    return Fate(state="failed", word="Refused", icon="ban", steps=steps, note="The provider said no. No money moved.")
+    return Fate(state="failed", word="Refused", icon="ban", steps=steps, note=_who_refused(message))
+
+
+def _who_refused(message: Message) -> str:
+    if message.refusal == PUT_RIGHT:
+        return "A person has put the money right elsewhere."
+    return BY_A_PERSON if message.outcome_source == "person" else "The provider said no. No money moved."
 
 
 def _uncertain(message: Message) -> Fate:

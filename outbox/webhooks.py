@@ -60,7 +60,6 @@ LIMIT 1
 """
 OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
 ID = re.compile(r"\w+", re.ASCII)  # of an object that a message of ours can have made; look-ups put it into an address
-TAKEN_BACK = ("failed", "canceled")  # what may follow a success
 MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
 
 
@@ -154,7 +153,7 @@ def _says_nothing_new(message: Row, event: Row) -> bool:
     """Return whether a finished message needs no look: what the event shows of the object is how the message ended."""
     status = about(event["payload"]).get("status")
     if message["state"] == "succeeded":
-        return status not in TAKEN_BACK or status == message["provider_status"]
+        return status not in transitions.TAKEN_BACK or status == message["provider_status"]
     return message["state"] in transitions.FINAL and status != "succeeded"
 
 

@@ -69,3 +69,22 @@ def test_it_has_a_word_for_each_state(state: str, word: str, settled: bool) -> N
 
     assert (found.word, found.settled) == (word, settled)
     assert [step.place for step in found.steps].count("now") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "note"),
+    [
+        ({"state": "rejected"}, "Refused", "The provider said no. No money moved."),
+        ({"state": "rejected", "outcome_source": "person"}, "Refused", fates.BY_A_PERSON),
+        (
+            {"state": "rejected", "outcome_source": "person", "refusal": "put_right_elsewhere"},
+            *("Refused", "A person has put the money right elsewhere."),
+        ),
+        ({"state": "succeeded", "provider_status": "succeeded"}, "Confirmed", ""),
+        ({"state": "succeeded", "provider_status": "failed"}, "Came back", fates.CAME_BACK),
+    ],
+)
+def test_it_says_who_ended_it_and_whether_it_came_back(changes: Any, word: str, note: str) -> None:
+    found = fates.fate(message(first_sent_at=AT, finished_at=AT, **changes))
+
+    assert (found.word, found.note, found.settled) == (word, note, True)
