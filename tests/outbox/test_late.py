@@ -201,3 +201,41 @@ def test_a_look_finds_a_refund_that_failed_later_where_no_event_comes(desk: Desk
     assert (desk.refund_status(message), desk.read(message)["seen"]["status"]) == ("reversed", "failed")
     assert carry_out(desk) == 0
     assert done(desk, web, message, "look_up") == "nothing new: the provider says failed"
+
+
+@pytest.mark.usefixtures("books")
+def test_a_refusal_that_turns_out_to_be_paid_answers_the_question_about_it(desk: Desk, web: Any) -> None:
+    """Somebody has confirmed the declined intent with another card, in the provider's own pages."""
+    desk.card("pm_card_visa_chargeDeclined")
+    message = desk.charge()
+    desk.deliver()
+    intent = desk.read(message)["provider_id"]
+    assert asked_about(desk, message) == [("rejected_payment", "open")]
+    desk.card("pm_card_visa")
+    customer = message["steps"][0]["params"]["customer"]
+    other = desk.provider.create("/v1/payment_methods/pm_card_visa/attach", customer=customer)
+    desk.provider.create(f"/v1/payment_intents/{intent}/confirm", payment_method=other["id"])
+
+    assert tell(desk, message, "payment_intent.succeeded", object_id=intent, status="succeeded") == "settled: succeeded"
+
+    assert (desk.invoice(message), asked_about(desk, message)) == ("paid", [("rejected_payment", "done")])
+
+
+@pytest.mark.usefixtures("books")
+def test_money_that_came_back_on_its_way_to_its_owner_can_be_sent_again(desk: Desk, web: Any) -> None:
+    message = ended(desk, web, desk.charge())
+    void(desk, message)
+    moved(desk, message)
+    done(desk, web, message, "refund")
+    desk.deliver()
+    refund = desk.one("SELECT * FROM public.outbox_message WHERE topic = 'payment.refund'")
+    desk.provider.settle(refund["provider_id"], "failed")
+    assert tell(desk, refund, "refund.failed", object_id=refund["provider_id"], status="failed") == "taken back: failed"
+    assert payments(desk) == [(48_000, 0, True)]
+
+    assert (done(desk, web, message, "refund") or "").endswith("of €480.00 is queued")
+
+    desk.deliver()
+    assert payments(desk) == [(48_000, 48_000, True)]
+    statuses = desk.owner.execute("SELECT status FROM public.billing_refund ORDER BY id").fetchall()
+    assert statuses == [("reversed",), ("confirmed",)]
