@@ -6,13 +6,13 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from escalations import lifecycle, policies
+from escalations import lifecycle
 from outbox import handlers
 
 STATE = """
 SELECT m.state, m.outcome_source, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal,
     m.compensation_needed, e.on_behalf_of,
-    EXISTS (SELECT FROM public.escalations_escalation q WHERE q.object = 'message:' || m.id AND q.state = ANY(%s)) AS asked
+    EXISTS (SELECT FROM public.escalations_escalation q WHERE q.object = 'message:' || m.id AND q.state IN ('open', 'claimed')) AS asked
 FROM public.outbox_message m LEFT JOIN public.ledger_execution e
     ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
 WHERE m.id = %s
@@ -34,7 +34,7 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     settling transaction; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(STATE, (policies.sources("settle"), message["id"])).fetchone()
+        row = cursor.execute(STATE, (message["id"],)).fetchone()
     assert row is not None
     if row["repeat"] == "harmless":  # a notice that nobody gets is for admins: asking people about it would send more of them
         return
@@ -63,7 +63,7 @@ def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], conc
     `concern` says it in a sentence. Runs as the outbox login; a second call for the same message changes nothing.
     """
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(STATE, (policies.sources("settle"), message["id"])).fetchone()
+        row = cursor.execute(STATE, (message["id"],)).fetchone()
     assert row is not None
     lifecycle.open(
         conn,

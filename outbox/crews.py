@@ -14,7 +14,7 @@ import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from outbox import breakers, relay
+from outbox import breakers, finishing, relay
 from outbox.leases import Row
 
 Pool = ConnectionPool[Connection[Any]]
@@ -31,6 +31,7 @@ class Crew:
         self.hands = hands
         self._threads = ThreadPoolExecutor(hands, thread_name_prefix="outbox")
         self._claiming = threading.Lock()
+        self._together = finishing.Together()
         self._changed = threading.Event()  # a bell was rung, or a hand is free
         self._rung = False
         self._busy = 0
@@ -87,7 +88,7 @@ class Crew:
 
     def _carry(self, pool: Pool, message: Row) -> None:
         try:
-            relay.deliver(pool, message)
+            relay.deliver(pool, message, finish=self._together.finish)
         except psycopg.OperationalError as error:  # its lease runs out; if the database is away, claiming says so
             log.warning("outbox.message.left", message=message["id"], error=type(error).__name__)
         finally:

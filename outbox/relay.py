@@ -1,7 +1,6 @@
 """Delivering: claim → write ahead → call → settle. No transaction is open during a call."""
 
 import os
-import random
 import socket
 import threading
 import time
@@ -9,21 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import psycopg
-import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
 from ledger import faults
-from outbox import backoff, breakers, destinations, endings, handlers, inquiries, leases, settling
-from outbox.endings import Delivery
-from outbox.leases import LeaseLost, Row
+from outbox import destinations, endings, finishing, handlers, inquiries, leases
+from outbox.endings import Delivery, Ending
+from outbox.finishing import ending
+from outbox.leases import Row
 from outbox.lookups import Finding
 from outbox.outcomes import Outcome
 from outbox.transitions import Event
 
 Pool = ConnectionPool[Connection[Any]]
-log = structlog.get_logger()
+Finish = Callable[[Pool, Ending], None]
 
 
 def owner() -> str:
@@ -62,20 +60,13 @@ def take(pool: Pool, *, limit: int) -> list[Row]:
     return begun + others
 
 
-def deliver(pool: Pool, message: Row) -> None:
+def deliver(pool: Pool, message: Row, *, finish: Finish = finishing.finish) -> None:
     """Carry a leased message as far as it goes now; losing the lease on the way ends it here.
 
     A message that nobody foresaw must not keep the others waiting: its lease runs out, and so do its attempts.
     """
-    with structlog.contextvars.bound_contextvars(message=message["id"], topic=message["topic"]):
-        try:
-            _carry(pool, message)
-        except LeaseLost:
-            log.warning("outbox.lease.lost", token=str(message["lease_token"]))
-        except psycopg.OperationalError:
-            raise
-        except Exception:
-            log.exception("outbox.message.broke")
+    with finishing.guarded(message):
+        finish(pool, _carried(pool, message))
 
 
 def _leaves_as_it_is(message: Row) -> bool:
@@ -90,58 +81,54 @@ def _is_lost(message: Row) -> bool:
     return bool(message["attempts"] > message["max_attempts"] or spared_long)
 
 
-def _carry(pool: Pool, message: Row) -> None:
-    going: Row | None = message
-    if message["sending_at"] is None:
-        going = _prepared(pool, message)
-    while going is not None:
-        going = _send(pool, going)
+def _carried(pool: Pool, message: Row) -> Ending:
+    """Send step after step, and return how it ended."""
+    going: Row | Ending = message if message["sending_at"] else _prepared(pool, message)
+    while not isinstance(going, Ending):
+        going = _sent(pool, going)
+    return going
 
 
-def _prepared(pool: Pool, message: Row) -> Row | None:
+def _prepared(pool: Pool, message: Row) -> Row | Ending:
     """Return the message if its step is to be sent, after asking whoever has to be asked."""
     if _is_lost(message):
-        _settle(pool, message, Outcome(kind="dead", error="every attempt was lost"), source="relay")
-        return None
+        return ending(message, Outcome(kind="dead", error="every attempt was lost"), source="relay")
     if not _is_wanted(pool, message):
-        return None
+        return ending(message, Outcome(kind="cancelled"), source="relay", event=Event.SKIP)
     if message["claimed_from"] != "ready" and message["repeat"] != "harmless":
-        return _look_first(pool, message)
+        return _looked_up(pool, message)
     return message
 
 
 def _is_wanted(pool: Pool, message: Row) -> bool:
-    """Return whether the message is to leave; one that nobody wants any more, and that never left, is withdrawn here."""
+    """Return whether the message is to leave: one that nobody wants any more, and that never left, is not."""
+    if message["first_sent_at"] is not None:
+        return True
     with pool.connection() as conn:
-        wanted = message["first_sent_at"] is not None or handlers.find(message["topic"]).wanted(conn, message=message)
-    if not wanted:
-        _settle(pool, message, Outcome(kind="cancelled"), source="relay", event=Event.SKIP)
-    return wanted
+        return handlers.find(message["topic"]).wanted(conn, message=message)
 
 
-def _look_first(pool: Pool, message: Row) -> Row | None:
+def _looked_up(pool: Pool, message: Row) -> Row | Ending:
     """Find out what became of an earlier try; return the message if its step is still to be sent."""
     if message["repeat"] == "never":
-        _settle(pool, message, Outcome(kind="uncertain", error="no answer"), source="relay")
-        return None
+        return ending(message, Outcome(kind="uncertain", error="no answer"), source="relay")
     finding = inquiries.look_up(pool, message)
     if finding.kind == "unsent":
-        return _go_on(pool, message, finding.outcome, step=len(message["steps"]) - 1)
+        return _advanced(pool, message, finding.outcome, step=len(message["steps"]) - 1)
     if finding.kind == "absent" and message["claimed_from"] == "uncertain":
         return message
     if finding.kind == "absent":
         finding = Finding(kind="known", outcome=replace(finding.outcome, kind="dead", error="it is gone from the provider"))
     event = Event.PUT_BACK if finding.kind == "unanswered" else None
-    _settle(pool, message, finding.outcome, source="lookup", event=event)
-    return None
+    return ending(message, finding.outcome, source="lookup", event=event)
 
 
-def _send(pool: Pool, message: Row) -> Row | None:
+def _sent(pool: Pool, message: Row) -> Row | Ending:
     """Send the current step; return the message if another one follows now."""
     if message["sending_at"] is None:
         sendable = _with_a_key(pool, message)
-        if sendable is None:
-            return None
+        if isinstance(sendable, Ending):
+            return sendable
         with pool.connection() as conn:
             message = leases.begin_send(conn, message=sendable)
     faults.reach("send.begun", thread=message["thread"])
@@ -154,9 +141,8 @@ def _send(pool: Pool, message: Row) -> Row | None:
         inquiries.record(pool, message, delivery)
         outcome, delivery = inquiries.verified(pool, message, outcome), None
     if outcome.kind == "advanced":
-        return _go_on(pool, message, outcome, step=message["step"] + 1, delivery=delivery)
-    _settle(pool, message, outcome, source="lookup" if delivery is None else "response", delivery=delivery)
-    return None
+        return _advanced(pool, message, outcome, step=message["step"] + 1, delivery=delivery)
+    return ending(message, outcome, source="lookup" if delivery is None else "response", delivery=delivery)
 
 
 def sending_key(message: Row) -> str:
@@ -165,7 +151,7 @@ def sending_key(message: Row) -> str:
     return key if message["key_generation"] == 1 else f"{key}:{message['key_generation']}"
 
 
-def _with_a_key(pool: Pool, message: Row) -> Row | None:
+def _with_a_key(pool: Pool, message: Row) -> Row | Ending:
     """Return the message with a key that may be sent. A key that is too old makes any repeat a new request."""
     if not message["key_expired"]:
         return message
@@ -173,11 +159,10 @@ def _with_a_key(pool: Pool, message: Row) -> Row | None:
         with pool.connection() as conn:
             return leases.renew_key(conn, message=message)
     old = Outcome(kind="dead", error=f"nothing was found, and its key is older than {leases.KEY_HOURS} hours")
-    _settle(pool, message, old, source="relay")
-    return None
+    return ending(message, old, source="relay")
 
 
-def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: Delivery | None = None) -> Row:
+def _advanced(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: Delivery | None = None) -> Row:
     """Store the provider's id before the next step is sent."""
     assert outcome.provider_id is not None  # judge_object gives no outcome without one
     with pool.connection() as conn, conn.transaction():
@@ -187,53 +172,3 @@ def _go_on(pool: Pool, message: Row, outcome: Outcome, *, step: int, delivery: D
         endings.record(conn, message=message, delivery=delivery)
     faults.reach("send.advanced", thread=message["thread"])
     return row
-
-
-def _settle(
-    pool: Pool, message: Row, outcome: Outcome, *, source: str, delivery: Delivery | None = None, event: Event | None = None
-) -> None:
-    """Settle; if the effect on the books fails, keep what is known and let a later attempt, or a person, settle it."""
-    wait = _wait(message, outcome)
-    with pool.connection() as conn:
-        if message["probing"]:
-            breakers.try_next(conn, destination=message["destination"])
-        try:
-            after = settling.settle(
-                conn, message=message, outcome=outcome, source=source, delivery=delivery, event=event, delay=wait
-            )
-        except (LeaseLost, psycopg.OperationalError):
-            raise  # without the database nothing can be written: the lease runs out, a look-up follows
-        except Exception as error:
-            log.exception("outbox.message.unsettled", outcome=outcome.kind)
-            after = _shelve(conn, message, outcome, error, delivery=delivery)
-    faults.reach("send.settled", thread=message["thread"])
-    log.info("outbox.message.settled", state=after["state"], outcome=outcome.kind, source=source, error=outcome.error)
-
-
-def _shelve(conn: Connection[Any], message: Row, outcome: Outcome, error: Exception, *, delivery: Delivery | None) -> Row:
-    """Put a message whose effect failed aside: looked up again later, or dead, once its attempts are used up."""
-    unsettled = replace(outcome, kind="uncertain", error=f"settling failed: {type(error).__name__}", replayed=False)
-    wait = _wait(message, unsettled)
-    if settling.given_up(message, unsettled).kind == "dead":
-        try:  # a person is told, if telling is not what failed
-            return settling.settle(conn, message=message, outcome=unsettled, source="relay", delivery=delivery)
-        except (LeaseLost, psycopg.OperationalError):
-            raise
-        except Exception:
-            log.exception("outbox.message.untold")
-    return settling.settle(conn, message=message, outcome=unsettled, source="relay", delivery=delivery, delay=wait, quiet=True)
-
-
-def _wait(message: Row, outcome: Outcome) -> float:
-    """Return the seconds until the next try."""
-    if outcome.kind == "accepted":
-        return backoff.LOOK_AGAIN
-    if breakers.parks(outcome) and not message["spared"]:
-        return 0.0  # its destination waits; the next try is another message's, which has been due for longer
-    if breakers.turned_away(outcome):
-        return min(_delay(attempt=message["spared"] + 1, outcome=outcome), backoff.SLOWED[1])
-    return _delay(attempt=message["attempts"], outcome=outcome)
-
-
-def _delay(*, attempt: int, outcome: Outcome) -> float:
-    return backoff.delay(attempt=attempt, jitter=random.random(), floor=outcome.retry_after)  # noqa: S311

@@ -94,7 +94,7 @@ def settle_all(conn: Connection[Any], tries: Sequence[Ending], *, quiet: bool = 
     """End this worker's leases in one transaction, and return the messages as they are now, by id.
 
     One whose lease is gone is missing: its stale evidence is recorded afterwards. Customers come one after the other, in
-    their order, so that two workers never wait for each other.
+    their order, so that two workers never wait for each other; first what is about none, before anybody is spoken for.
     """
     with conn.transaction():
         after = endings.write(conn, tries)
@@ -166,8 +166,12 @@ def _json(value: Mapping[str, Any] | None) -> Jsonb | None:
 
 
 def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, changed: bool) -> None:
-    """Apply the domain's effect of a final outcome, and tell whoever asked to be told of a change."""
-    speak_for(conn, message=message)
+    """Apply the domain's effect of a final outcome, and tell whoever asked to be told of a change.
+
+    A message about no customer speaks for none, and need not say so: customers' rows are closed to it.
+    """
+    if message["subject"] is not None:
+        speak_for(conn, message=message)
     concern = handlers.settle(conn, message=message, outcome=outcome) if outcome.kind in FINAL else None
     if changed:
         for tell in wiring.plugged_all("BACKSTOP_ON_SETTLED"):

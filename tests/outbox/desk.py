@@ -11,7 +11,8 @@ from psycopg_pool import ConnectionPool
 
 from billing import invoices, refunds
 from billing.invoices import Reference
-from outbox import leases, relay
+from outbox import finishing, leases, relay
+from outbox.endings import Ending
 from outbox.messages import Cause
 from tests.billing import makers
 from tests.outbox.provider import Provider
@@ -132,7 +133,8 @@ class Desk:
 
     def send(self, message: Row) -> None:
         """Send the current step of a leased message, as it stands."""
-        relay._send(self.pool, message)
+        if isinstance(ended := relay._sent(self.pool, message), Ending):
+            finishing.finish(self.pool, ended)
 
     def claim(self) -> Row | None:
         """Lease what is due."""

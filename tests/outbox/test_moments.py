@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from outbox import leases, relay, webhooks
+from outbox import finishing, leases, webhooks
+from outbox.outcomes import Outcome
 from tests.outbox.asking import ask, carry_out
 from tests.outbox.desk import Desk, Row
 from tests.outbox.events import stored
@@ -47,7 +48,7 @@ def during(desk: Desk, message: Row) -> None:
     confirmed(desk, message)
     assert told(desk, message) == "settled: succeeded"
     with pytest.raises(leases.LeaseLost):  # the worker's own answer comes now: it is evidence, and changes nothing
-        relay._settle(desk.pool, held, relay.Outcome(kind="succeeded", provider_id="pi_1"), source="response")
+        finishing.finish(desk.pool, finishing.ending(held, Outcome(kind="succeeded", provider_id="pi_1"), source="response"))
 
 
 def after_a_lost_answer(desk: Desk, message: Row) -> None:

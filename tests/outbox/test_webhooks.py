@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from outbox import leases, relay, webhooks
+from outbox import finishing, leases, webhooks
+from outbox.outcomes import Outcome
 from tests.outbox.desk import Desk
 from tests.outbox.events import SECRET, event_of, send, signed
 
@@ -176,7 +177,7 @@ def test_it_comes_before_our_own_answer(desk: Desk) -> None:
     assert process(desk, message, "payment_intent.succeeded", object_id=made["id"]) == "settled: succeeded"
 
     with pytest.raises(leases.LeaseLost):
-        relay._settle(desk.pool, begun, relay.Outcome(kind="uncertain"), source="response")
+        finishing.finish(desk.pool, finishing.ending(begun, Outcome(kind="uncertain"), source="response"))
     assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
 
 
