@@ -34,8 +34,8 @@ COMPARED = {
     "sandbox.movement_is_as_asked": "What moved has the amount, currency, customer and object of its message.",
     "sandbox.moved_once": "No message moved money twice.",
     "sandbox.success_moved": "Every message that succeeded moved its money.",
-    "sandbox.refusal_moved_nothing": "A message that was refused moved nothing, or it came back.",
-    "sandbox.failed_afterwards": "No refund that succeeded failed afterwards, unless a person was asked about it.",
+    "sandbox.refusal_moved_nothing": "A message that was refused moved nothing, or it came back, or a person has put it right.",
+    "sandbox.failed_afterwards": "A refund that succeeded is reversed in the books when it failed afterwards, and only then.",
     "sandbox.sums_agree": "Payments less refunds are, per currency, what moved.",
 }
 

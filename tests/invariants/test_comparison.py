@@ -87,6 +87,16 @@ BREAKS = {
         "sandbox.sums_agree",
     },
     "UPDATE public.billing_payment SET amount_minor = amount_minor + 1": {"sandbox.sums_agree"},
+    f"UPDATE public.outbox_message SET state = 'rejected' WHERE id = {CHARGE}": {
+        "sandbox.movement_is_settled",
+        "sandbox.refusal_moved_nothing",
+        "sandbox.sums_agree",
+    },
+    # A person says that the money was put right elsewhere: the books are still to follow.
+    f"""WITH ended AS (UPDATE public.outbox_message SET state = 'rejected' WHERE id = {CHARGE} RETURNING id)
+    INSERT INTO public.outbox_request (message_id, kind, reason, requested_by, carried_out_at)
+    SELECT id, 'compensate', 'by hand', 7, now() FROM ended""": {"sandbox.sums_agree"},
+    "UPDATE public.billing_refund SET status = 'reversed'": {"sandbox.failed_afterwards", "sandbox.sums_agree"},
 }
 
 
