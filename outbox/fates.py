@@ -91,7 +91,7 @@ def _queued(message: Message) -> Fate:
         icon="clock",
         steps=steps,
         note=note or (BEHIND if message.blocked else ""),
-        next_check_at=message.next_attempt_at if note else None,
+        next_check_at=_next_try(message, note),
     )
 
 
@@ -107,12 +107,15 @@ def _put_back(message: Message) -> str:
     return PUT_OFF if error[:3].isdigit() else UNREACHED
 
 
+def _next_try(message: Message, note: str) -> datetime | None:
+    """Return when it is tried next. Where everybody is turned away, that is for the destination to say, not for the message."""
+    return message.next_attempt_at if note in (UNREACHED, PUT_OFF) else None
+
+
 def _sent(message: Message) -> Fate:
     steps = (_done("Queued", message.created_at), _now("sent", "send", "Sent", message.first_sent_at), _todo("Confirmed"))
     note = _put_back(message)
-    return Fate(
-        state="sent", word="Sent", icon="send", steps=steps, note=note, next_check_at=message.next_attempt_at if note else None
-    )
+    return Fate(state="sent", word="Sent", icon="send", steps=steps, note=note, next_check_at=_next_try(message, note))
 
 
 def _confirmed(message: Message) -> Fate:

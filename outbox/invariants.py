@@ -79,6 +79,15 @@ FROM public.ledger_row_change c LEFT JOIN public.outbox_message m ON m.id = c.me
 WHERE c.message_id IS NOT NULL
   AND (coalesce(m.state, '') NOT IN ('succeeded', 'rejected', 'cancelled') OR m.subject IS DISTINCT FROM c.subject)
 """
+# Who takes something back in time is in time: it leaves after that only.
+TAKEN_BACK = """
+SELECT m.id AS message_id, m.topic, m.state, m.undo_until, m.first_sent_at, NULL AS request_id FROM public.outbox_message m
+WHERE m.first_sent_at < m.undo_until
+UNION ALL
+SELECT m.id, m.topic, m.state, m.undo_until, m.first_sent_at, r.id FROM public.outbox_message m
+JOIN public.outbox_request r ON r.message_id = m.id
+WHERE r.kind = 'cancel' AND r.requested_at < m.undo_until AND r.carried_out_at IS NOT NULL AND m.state <> 'cancelled'
+"""
 LEASES = """
 SELECT id AS message_id, topic, lease_owner, leased_until, sending_at FROM public.outbox_message
 WHERE state = 'leased' AND (leased_until < now() - %(age)s OR %(quiet)s)
@@ -151,6 +160,12 @@ INVARIANTS = (
         guarantee=5,
         says="A message that was withdrawn has never reached the provider.",
         query=UNSENT,
+    ),
+    Invariant(
+        name="outbox.undone_in_time_is_withdrawn",
+        guarantee=5,
+        says="No message left while it could still be taken back, and what was taken back in time was withdrawn.",
+        query=TAKEN_BACK,
     ),
     Invariant(
         name="outbox.sent_in_order",

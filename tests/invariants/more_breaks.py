@@ -60,6 +60,8 @@ OUTBOX = {
     "outbox.delivery_has_message": delivery("999999"),
     "outbox.outcome_has_evidence": "DELETE FROM public.outbox_delivery WHERE outcome = 'rejected'",
     "outbox.withdrawn_was_never_sent": delivery(WITHDRAWN, step="create"),
+    "outbox.undone_in_time_is_withdrawn": f"""UPDATE public.outbox_message SET undo_until = now() + interval '1 day'
+        WHERE id = {SENT_BACK}""",
     "outbox.sent_in_order": f"{message()}; {message(sent='now()')}",
     "outbox.one_in_flight": f"""DROP INDEX public.outbox_message_one_in_flight; {message("leased")}; {message("leased")}""",
     "outbox.effect_queued_once": f"""ALTER TABLE public.outbox_message DROP CONSTRAINT outbox_message_once;
