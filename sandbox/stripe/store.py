@@ -46,6 +46,9 @@ CREATE INDEX delivery_of_event ON delivery (event);
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
+LATER = (
+    "CREATE INDEX IF NOT EXISTS object_of_every_account ON object (kind, seq)"  # a state that is older gets it as it is opened
+)
 
 
 Ring = Callable[[], None] | None  # wakes the sender of webhooks; None: there is no address to send to
@@ -177,4 +180,5 @@ def connect(path: Path) -> sqlite3.Connection:
         conn.executescript(SCHEMA)
     elif version != VERSION:
         raise Unusable(f"{path} is of version {version}; this Stripe sandbox reads version {VERSION}. Remove it to start anew.")
+    conn.execute(LATER)
     return conn
