@@ -32,6 +32,25 @@ def look_up(pool: Pool, message: Row, *, provider_id: str | None = None) -> Find
     return finding
 
 
+SPENT = """
+SELECT EXISTS (SELECT FROM public.outbox_delivery
+               WHERE message_id = %(id)s AND step = %(step)s AND replayed AND http_status >= 500)
+"""
+
+
+def is_spent(pool: Pool, message: Row) -> bool:
+    """Return whether the step's key has answered the same 5xx twice: it always will, even if the effect comes later.
+
+    A step that moves nothing twice has another key by then.
+    """
+    step = message["steps"][message["step"]]
+    if step["renewable"]:
+        return False
+    with pool.connection() as conn:
+        found = conn.execute(SPENT, {"id": message["id"], "step": step["name"]}).fetchone()
+    return bool(found and found[0])
+
+
 def verified(pool: Pool, message: Row, outcome: Outcome) -> Outcome:
     """Return what the provider says about an outcome that must not be believed as it stands."""
     finding = look_up(pool, message, provider_id=outcome.provider_id)

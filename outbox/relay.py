@@ -116,11 +116,17 @@ def _looked_up(pool: Pool, message: Row) -> Row | Ending:
     if finding.kind == "unsent":
         return _advanced(pool, message, finding.outcome, step=len(message["steps"]) - 1)
     if finding.kind == "absent" and message["claimed_from"] == "uncertain":
-        return message
+        return message if message["key_expired"] or not inquiries.is_spent(pool, message) else _put_off(message)
     if finding.kind == "absent":
         finding = Finding(kind="known", outcome=replace(finding.outcome, kind="dead", error="it is gone from the provider"))
     event = Event.PUT_BACK if finding.kind == "unanswered" else None
     return ending(message, finding.outcome, source="lookup", event=event)
+
+
+def _put_off(message: Row) -> Ending:
+    """Return the end of a try that sends nothing: its key would only repeat an error, and the effect may still show."""
+    wait = Outcome(kind="uncertain", error="its key repeats an error; nothing is there yet")
+    return ending(message, wait, source="lookup", event=Event.PUT_BACK)
 
 
 def _sent(pool: Pool, message: Row) -> Row | Ending:

@@ -62,6 +62,25 @@ def test_it_looks_a_refund_up_after_an_unknown_outcome(desk: Desk, when: str, mo
     assert desk.provider.movements(message["uid"]) == [-10_000]
 
 
+def test_it_sends_a_refund_whose_key_repeats_an_error_once_more_and_then_only_looks(desk: Desk) -> None:
+    message = desk.refund(desk.paid())
+    desk.provider.fault("during", "500", path="/v1/refunds")
+    for _ in range(4):
+        desk.due(message)
+        desk.deliver_once()
+
+    assert [step for step, _ in desk.deliveries(message)] == ["refund", "lookup", "refund", "lookup", "lookup"]
+    waiting = desk.read(message)
+    assert (waiting["state"], waiting["last_error"]) == ("uncertain", "its key repeats an error; nothing is there yet")
+
+    params = desk.provider.flat(message["steps"][0]["params"])
+    desk.provider.create("/v1/refunds", **params)  # the provider rolls its work forward
+    desk.due(message)
+    desk.deliver_once()
+    assert (desk.read(message)["state"], desk.refund_status(message)) == ("succeeded", "confirmed")
+    assert desk.provider.movements(message["uid"]) == [-10_000]
+
+
 @pytest.mark.parametrize(
     ("when", "mode"), [("before", "429"), ("before", "lock_timeout"), ("during", "429"), ("during", "lock_timeout")]
 )
