@@ -9,6 +9,7 @@ from django import forms as fields
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from ledger.roles import needs
@@ -153,7 +154,7 @@ def _page(request: HttpRequest, tab: str, *, status: int = HTTPStatus.OK, form: 
     except (NoAnswer, Refused) as reason:
         context = {"silent": SILENT if isinstance(reason, NoAnswer) else str(reason)}
         status = HTTPStatus.OK if request.htmx else HTTPStatus.SERVICE_UNAVAILABLE  # else htmx would show it as an error
-    context |= {"tab": tab, "tabs": pages.TABS, **({"form": form} if form else {})}
+    context |= {"tab": tab, "tabs": pages.TABS, "place": _place(request), **({"form": form} if form else {})}
     return render(request, f"sandbox/console_{tab}.html", context, status=status)
 
 
@@ -170,7 +171,12 @@ def _do(request: HttpRequest, form: fields.Form, *, tab: str, act: Callable[[Rem
         log.info("sandbox.provider.changed", path=request.path, wish=form.cleaned_data, user=request.user.pk)
         messages.info(request, done)
     # In place at once: after a redirect the page's own polling could be the one that reads the message.
-    return _page(request, tab) if request.htmx else redirect(f"sandbox:{tab}")
+    return _page(request, tab) if request.htmx else redirect(reverse(f"sandbox:{tab}") + _place(request))
+
+
+def _place(request: HttpRequest) -> str:
+    """Return the query of the page that is shown; forms carry it on, so that a wish leaves its reader where they are."""
+    return f"?{request.GET.urlencode()}" if request.GET else ""
 
 
 def _refused(request: HttpRequest, form: fields.Form, *, tab: str) -> HttpResponse:

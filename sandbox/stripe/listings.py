@@ -26,13 +26,16 @@ FROM delivery JOIN object ON object.id = delivery.event WHERE delivery.id < :bef
 """
 UNDER_WAY = """
 SELECT object.seq, object.account, object.kind, object.body, pending_change.due, pending_change.status AS becomes
-FROM pending_change CROSS JOIN object ON object.id = pending_change.object ORDER BY pending_change.due IS NULL, pending_change.due, seq
+FROM pending_change CROSS JOIN object ON object.id = pending_change.object
+ORDER BY pending_change.due IS NULL, pending_change.due, seq
 """
 
 
 def objects(tx: Transaction, *, kinds: list[str], before: int, most: int) -> Json:
     """Return objects of some kinds that are older than a number, and the number that the next page begins before."""
-    rows = [row for kind in kinds for row in tx.execute(OBJECTS, {"kind": kind, "before": before, "most": most + 1})]
+    rows = [
+        row for kind in dict.fromkeys(kinds) for row in tx.execute(OBJECTS, {"kind": kind, "before": before, "most": most + 1})
+    ]
     newest = sorted(rows, key=lambda row: int(row["seq"]), reverse=True)[: most + 1]
     return _page([_object(row) for row in newest], name="objects", most=most, key="seq")
 
