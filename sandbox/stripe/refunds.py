@@ -56,6 +56,9 @@ def _amount(charge: Json, wanted: int | None) -> int:
     left: int = charge["amount"] - charge["amount_refunded"]
     if left == 0:
         raise unexpected(f"Charge {charge['id']} has already been refunded.", code="charge_already_refunded")
+    step = currencies.step(charge["currency"])
+    if wanted and wanted % step:
+        raise unexpected(f"Invalid amount: {charge['currency']} amounts must be a multiple of {step}.", param="amount")
     if wanted and wanted > left:
         asked, rest = (currencies.display(amount, charge["currency"]) for amount in (wanted, left))
         # Stripe sends no code with this one.

@@ -90,6 +90,22 @@ def test_lists_filter_by_customer_and_time(shop: Shop, sandbox: Sandbox) -> None
     assert (listed(created={"gt": early.created, "lte": late.created}), listed(created=early.created)) == ([late.id], [early.id])
 
 
+def test_every_list_that_looks_for_what_an_unknown_outcome_left_filters(shop: Shop, sandbox: Sandbox) -> None:
+    early = shop.confirm(shop.create(), key="early")
+    shop.refund(early, amount=100)
+    now = sandbox.advance(100)
+    late = shop.confirm(shop.create(), key="late")
+    refund = shop.refund(late, amount=200, key="back")
+    v1 = shop.v1
+    assert [one.id for one in v1.refunds.list({"created": {"gte": now}}).data] == [refund.id]
+    assert [one.payment_intent for one in v1.charges.list({"customer": shop.customer, "created": {"lt": now}}).data] == [early.id]
+    events = v1.events.list({"types": ["refund.created", "payment_intent.succeeded"], "created": {"gte": now}}).data
+    assert [(event.data.object.id, event.request.idempotency_key) for event in events] == [(refund.id, "back"), (late.id, "late")]
+    email = f"{shop.customer}@shop.test"
+    found = v1.customers.create({"email": email})
+    assert [one.id for one in v1.customers.list({"email": email}).data] == [found.id]
+
+
 def test_it_answers_bodies_that_are_no_form(sandbox: Sandbox) -> None:
     headers = {"Authorization": f"Bearer {KEY}"}
     for body in (b"\xff\xfe", b"amount=%ff", b"a=1&a[b]=2", b"[x]=1", b"=1"):

@@ -1,5 +1,6 @@
 """Refunds: the cap, the late ends, and what gives the money back."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -30,6 +31,29 @@ def test_it_refunds_in_parts_up_to_the_charge(shop: Shop) -> None:
     assert refused(shop, intent).code == "charge_already_refunded"
     charge = shop.v1.charges.retrieve(str(intent.latest_charge))
     assert (charge.amount_refunded, charge.refunded) == (1000, True)
+
+
+@pytest.mark.parametrize(("currency", "amount", "wrong", "right"), [("ugx", 1_000_000, 550, 500), ("kwd", 10_240, 5124, 5120)])
+def test_a_part_is_an_amount_that_its_currency_has(shop: Shop, currency: str, amount: int, wrong: int, right: int) -> None:
+    intent = shop.charge(currency=currency, amount=amount)
+    assert refused(shop, intent, amount=wrong).param == "amount"
+    assert shop.refund(intent, amount=right).currency == currency
+
+
+def test_refunds_at_once_stay_below_the_charge(shop: Shop, sandbox: Sandbox, account: str) -> None:
+    intent = shop.charge()
+
+    def refund(number: int) -> bool:
+        try:
+            return bool(shop.refund(intent, amount=400, key=f"part:{number}").id)
+        except stripe.InvalidRequestError as refusal:
+            assert refusal.param == "amount"
+            return False
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(refund, range(8))) == 2
+    assert refunded(shop, intent) == 800
+    assert [line["amount"] for line in sandbox.movements(account)] == [1000, -400, -400]
 
 
 def test_it_finds_refunds(shop: Shop) -> None:
