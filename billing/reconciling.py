@@ -70,7 +70,7 @@ def balances(looking: Looking) -> Iterator[Disagreement]:
         ours, theirs = (money.format(row[name], row["currency"]) for name in ("balance_minor", "total"))
         yield Disagreement(
             object=f"balance:{row['customer_id']}",
-            about=f"Credit balance {ours}",
+            about=f"Credit {ours}",
             sentence=f"The credit balance is {ours}, but its entries add up to {theirs}.",
             facts=(
                 Fact(name="Balance", ours=ours, theirs=theirs, differs=ours != theirs),

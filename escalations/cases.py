@@ -230,6 +230,11 @@ class Case:
         return policies.allowed_decisions(kind=row.kind, state=row.state, payload=self.payload, revision=self.proposal.number)
 
     @property
+    def disagrees(self) -> bool:
+        """Return whether it is about two sides that disagree, which has a desk of its own."""
+        return self.escalation.kind in policies.RECONCILED
+
+    @property
     def may_decide(self) -> bool:
         """Return whether the reader is a reviewer."""
         return permissions.user_can_decide(self.user)

@@ -54,6 +54,7 @@ DECISIONS: Mapping[str, tuple[str, ...]] = {
     "rejected_payment": ("close",),
     "dirty_state": ("close", *EXITS),
 }
+RECONCILED = frozenset({"unknown_outcome", "dirty_state"})  # kinds that the reconcile desk is for
 PROPOSING = frozenset({"approval", "rollbacks", "infrastructure"})  # kinds whose calls can be changed by a person
 REVISING = frozenset({"edit", "drop", "take_over"})  # made of a new revision
 SIGNED = frozenset({"approve", "take_over"})  # kinds of decisions that signatures complete

@@ -124,8 +124,9 @@ def _detail(message: Any) -> str:
     if message.compensation_needed:
         return "It may have happened, and may not be repeated: a person has to find out."
     if message.state == "dead":
-        why = f" The last answer: {message.last_error}." if message.last_error else ""
-        return f"The outbox gave up after {message.attempts} tries.{why} It was not sent again."
+        why = f" The last answer: {message.last_error.removeprefix('gave up: ')}." if message.last_error else ""
+        tries = "1 try" if message.attempts == 1 else f"{message.attempts} tries"
+        return f"The outbox gave up after {tries}.{why} It was not sent again."
     return "No usable answer came. It is looked up now and then, and was not sent again."
 
 

@@ -1,105 +1,23 @@
-"""The reconcile desk as its page shows it: the disagreements, and one of them with both sides and its exits. Reads only."""
+"""One disagreement as the reconcile desk shows it: both sides, its exits, and what came of it. Reads only."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
-from django.db.models import Q, QuerySet
 
 from escalations import inbox, permissions, policies, questions
-from escalations.models import Act, Decision, Escalation, Scan
-from escalations.reconciling import deciding, offers
+from escalations.models import Act, Decision, Escalation
+from escalations.reconciling import deciding, listing, offers
 from escalations.reconciling.offers import Offer
-from escalations.reconciling.scanning import OF_MESSAGE
 from ledger import marks, people, reconciling, sentences
 from ledger.marks import Mark
-from ledger.reconciling import Check, Fact
+from ledger.reconciling import Fact
 from outbox import pages, requests
 from outbox import reconciling as messages
 from outbox.models import Delivery, Message
 from outbox.timelines import Entry
-
-KINDS = (Escalation.Kind.DIRTY_STATE, Escalation.Kind.UNKNOWN_OUTCOME)
-MOST = 200  # lines of the list
-UNFINISHED = Q(state__in=["open", "claimed"]) | Q(state__in=["decided", "resumed"], interrupt_id__isnull=True)
-SETTLING = Mark(state="queued", icon="clock", word="Being settled")
-
-
-def waiting() -> "QuerySet[Escalation]":
-    """Return the disagreements that are not settled yet, the one whose target is next first."""
-    return Escalation.objects.filter(UNFINISHED, kind__in=KINDS).order_by("due_at", "id")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One disagreement of the list."""
-
-    id: int
-    about: str
-    mark: Mark
-    small: str
-    settled: bool  # a person has chosen, and it is being done
-
-
-def lines(rows: list[Escalation], *, now: datetime) -> list[Line]:
-    """Return the lines of these rows, in their order."""
-    names = people.subject_names(row.subject for row in rows)
-    return [_line(row, customer=names.get(row.subject or 0, ""), now=now) for row in rows]
-
-
-def _line(row: Escalation, *, customer: str, now: datetime) -> Line:
-    settled = row.state not in ("open", "claimed")
-    waits = f"waiting {inbox.ago(now - row.opened_at)}"
-    return Line(
-        id=row.id,
-        about=questions.title(row),
-        mark=SETTLING if settled else mark_of(row),
-        small=" · ".join(word for word in (customer, waits) if word),
-        settled=settled,
-    )
-
-
-def check_of(row: Escalation) -> Check | None:
-    """Return the check that finds this kind of disagreement; None for one that a webhook brought up, or that is gone."""
-    return reconciling.find(row.payload.get("check") or OF_MESSAGE)
-
-
-def mark_of(row: Escalation) -> Mark:
-    """Return what kind of disagreement it is."""
-    check = check_of(row) if row.payload.get("check") else None
-    return check.mark if check else questions.KINDS[row.kind]
-
-
-def hold(rows: list[Escalation]) -> list[str]:
-    """Return what is true as far as the last scan saw: the sentences of the checks that nothing waits of."""
-    broken = {row.payload.get("check") or OF_MESSAGE for row in rows}
-    return [check.holds for check in reconciling.every() if check.name not in broken]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scanned:
-    """The last scan in words, and whether another one is asked for."""
-
-    last: Scan | None
-    running: bool
-
-    @property
-    def counts(self) -> str:
-        """Return what was compared: "48,213 executions, 9,870 messages"."""
-        counts = self.last.counts if self.last else {}
-        return ", ".join(f"{number:,} {what}" for what, number in sorted(counts.items(), key=lambda one: -one[1]))
-
-
-def scanned() -> Scanned:
-    """Return how scanning stands."""
-    whole = Scan.objects.filter(escalation__isnull=True)
-    return Scanned(
-        last=whole.filter(finished_at__isnull=False).order_by("-id").first(),
-        running=whole.filter(finished_at__isnull=True).exists(),
-    )
 
 
 class Case:
@@ -107,7 +25,7 @@ class Case:
 
     def __init__(self, row: Escalation, *, user: Any, now: datetime) -> None:
         self.row, self.user, self.now, self.payload = row, user, now, row.payload
-        self.check, self.mark = check_of(row), mark_of(row)
+        self.check, self.mark = listing.check_of(row), listing.mark_of(row)
         self.age = inbox.ago(now - row.opened_at)
 
     @cached_property
@@ -141,6 +59,8 @@ class Case:
     @property
     def title(self) -> str:
         """Return what disagrees, in a sentence."""
+        if self.row.state == "done" and not self.followed_by:
+            return questions.title(self.row)
         told = self.payload.get("reason") or questions.title(self.row)
         unknown = self.message is not None and self.message.state in ("uncertain", "dead", "leased")
         return self.now_says.sentence if self.now_says and unknown else str(told)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from escalations import facts, permissions, policies
 from escalations.models import Escalation
-from escalations.reconciling import cases, deciding, scans
+from escalations.reconciling import deciding, listing, scans
 from escalations.reconciling.cases import Case
 from escalations.reconciling.deciding import Chosen
 from ledger import connections, marks
@@ -37,7 +37,7 @@ class ExitForm(django_forms.Form):
 @needs(permissions.check_user_can_read)
 def reconcile(request: HttpRequest) -> HttpResponse:
     """The disagreements, with the first of them."""
-    return page(request, cases.waiting().first())
+    return page(request, listing.waiting().first())
 
 
 @require_safe
@@ -111,7 +111,7 @@ def _onwards(request: HttpRequest, row: Escalation, *, chosen: Chosen, kind: str
 
 
 def _row(pk: int) -> Escalation:
-    found: Escalation = get_object_or_404(Escalation.objects.select_related("decision"), pk=pk, kind__in=cases.KINDS)
+    found: Escalation = get_object_or_404(Escalation.objects.select_related("decision"), pk=pk, kind__in=policies.RECONCILED)
     return found
 
 
@@ -119,13 +119,13 @@ def page(
     request: HttpRequest, row: Escalation | None, *, form: ExitForm | None = None, problems: Any = (), conflict: bool = False
 ) -> HttpResponse:
     """Return the page as it is now: 409 after a lost race, 422 for a bad form with what was typed."""
-    now, rows = timezone.now(), list(cases.waiting()[: cases.MOST])
+    now, rows = timezone.now(), list(listing.waiting()[: listing.MOST])
     ids = [one.id for one in rows]
     place = ids.index(row.id) if row is not None and row.id in ids else None
     context = {
-        "lines": cases.lines(rows, now=now),
-        "holds": cases.hold(rows),
-        "scan": cases.scanned(),
+        "lines": listing.lines(rows, now=now),
+        "holds": listing.hold(rows),
+        "scan": listing.scanned(),
         "case": Case(row, user=request.user, now=now) if row is not None else None,
         "place": None if place is None else place + 1,
         "before": ids[place - 1] if place else None,
