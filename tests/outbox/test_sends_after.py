@@ -177,3 +177,17 @@ def test_it_says_what_counts_and_what_was_set(desk: Desk) -> None:
         ("payment.refund", "Off"),
     ]
     assert [one.words for one in sends_after.history()] == ["90 seconds", "1 minute"]
+
+
+def test_a_refund_that_is_taken_back_gives_its_amount_back_to_the_cap(desk: Desk, web: Any) -> None:
+    invoice = desk.paid()
+    pause(desk, 60, "payment.refund")
+    message = desk.refund(invoice)
+
+    sends_after.undo(web, message=message["id"], user=3)
+    with desk.pool.connection() as conn:
+        requests.carry_out(conn)
+
+    assert desk.read(message)["state"] == "cancelled"
+    assert desk.refund_status(message) == "withdrawn"
+    assert desk.one("SELECT refunded_minor FROM public.billing_payment")["refunded_minor"] == 0
