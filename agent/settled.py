@@ -38,12 +38,15 @@ def tell_conversation(conn: Connection[Any], *, message: Mapping[str, Any], outc
     events.emit(conn, thread=message["thread"], kind="feed")
 
 
-def tell_contradiction(conn: Connection[Any], *, message: Mapping[str, Any], concern: str) -> None:
-    """Leave a notice that an effect came out otherwise than it should, which `concern` says; staff and model learn it."""
+def tell_contradiction(conn: Connection[Any], *, message: Mapping[str, Any], concern: str, known: bool = False) -> None:
+    """Leave a notice that an effect came out otherwise than it should, which `concern` says; staff and model learn it.
+
+    `known` says that a person has looked already.
+    """
     if message["thread"] is None:
         return
     about = handlers.sentence(topic=message["topic"], payload=message["payload"])
-    text = f"{about}: {concern[:1].lower()}{concern[1:]} A person will look."
+    text = f"{about}: {concern[:1].lower()}{concern[1:]}" + ("" if known else " A person will look.")
     kind = f"{message['topic'].partition('.')[0]}_contradicted"
     conn.execute(TELL, (message["thread"], kind, "uncertain", text, f"message:{message['id']}"))
     events.emit(conn, thread=message["thread"], kind="feed")

@@ -12,7 +12,8 @@ from outbox import handlers
 STATE = """
 SELECT m.state, m.outcome_source, m.topic, m.repeat, m.payload, m.subject, m.thread, m.ai_message_id, m.refusal,
     m.compensation_needed, e.on_behalf_of,
-    EXISTS (SELECT FROM public.escalations_escalation q WHERE q.object = 'message:' || m.id AND q.state IN ('open', 'claimed')) AS asked
+    EXISTS (SELECT FROM public.escalations_escalation q
+            WHERE q.object = 'message:' || m.id AND q.state IN ('open', 'claimed')) AS asked
 FROM public.outbox_message m LEFT JOIN public.ledger_execution e
     ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
 WHERE m.id = %s
@@ -57,11 +58,14 @@ def open_if_needed(conn: Connection[Any], *, message: Mapping[str, Any], outcome
     )
 
 
-def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], concern: str) -> None:
+def open_contradicted(conn: Connection[Any], *, message: Mapping[str, Any], concern: str, known: bool = False) -> None:
     """Ask a person about what came of a message otherwise than it should, such as a refund that failed later.
 
-    `concern` says it in a sentence. Runs as the outbox login; a second call for the same message changes nothing.
+    `concern` says it in a sentence; `known`, that a reviewer has just brought it up. Runs as the outbox login; a second call
+    for the same message changes nothing.
     """
+    if known:
+        return
     with conn.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(STATE, (message["id"],)).fetchone()
     assert row is not None

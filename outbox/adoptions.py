@@ -37,7 +37,7 @@ def take(
         if event is None or (before["refusal"] == PUT_RIGHT and source != "person"):
             return before, False
         if event is Event.OVERTURN:
-            after = settling.overturn(conn, message=before, outcome=outcome, delivery=delivery)
+            after = settling.overturn(conn, message=before, outcome=outcome, source=source, delivery=delivery)
         else:
             after = settling.adopt(conn, message=before, outcome=outcome, source=source, delivery=delivery, event=event)
     return after or before, after is not None

@@ -113,7 +113,7 @@ def _cancelled(message: Row, asked: Asked, *, request: Row) -> Asked:
 def look_up(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) -> str:
     """Take over what the provider says if that is something new, else keep what was seen."""
     after, new = _taken(conn, message=message, asked=asked, source="lookup")
-    return f"settled: {after['state']}" if new else f"nothing new: {asked.words}"
+    return f"settled: {_became(after, asked)}" if new else f"nothing new: {asked.words}"
 
 
 def adopt(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) -> str:
@@ -121,7 +121,13 @@ def adopt(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) ->
     after, new = _taken(conn, message=message, asked=asked, source="person")
     if not new:
         raise Impossible(f"{asked.words}, and the message is {after['state']}")
-    return f"adopted: {after['state']}"
+    return f"adopted: {_became(after, asked)}"
+
+
+def _became(message: Row, asked: Asked) -> str:
+    """Return what a message is after the provider's word: a success that it takes back stays one, with a reversal."""
+    taken_back = message["state"] == "succeeded" and asked.outcome.kind == "rejected"
+    return f"taken back, {asked.outcome.provider_status}" if taken_back else str(message["state"])
 
 
 def _taken(conn: Connection[Any], *, message: Row, asked: Asked, source: str) -> tuple[Row, bool]:

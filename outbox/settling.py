@@ -138,10 +138,12 @@ def adopt(
     return after
 
 
-def overturn(conn: Connection[Any], *, message: Row, outcome: Outcome, delivery: Delivery | None = None) -> Row | None:
-    """Take back in the books what the provider takes back of a success, and put it before a person; return the message.
+def overturn(
+    conn: Connection[Any], *, message: Row, outcome: Outcome, source: str, delivery: Delivery | None = None
+) -> Row | None:
+    """Take back in the books what the provider takes back of a success, and return the message, which stays what it was.
 
-    The message stays what it was: it did succeed. None when that was known before.
+    A person is asked, unless it was one who brought it up (`source`). None when it was known before.
     """
     given = {
         "id": message["id"],
@@ -157,7 +159,7 @@ def overturn(conn: Connection[Any], *, message: Row, outcome: Outcome, delivery:
             speak_for(conn, message=after)
             concern = handlers.find(after["topic"]).take_back(conn, message=after, outcome=outcome)
             was = f"It was carried out, but now the payment provider says: {outcome.provider_status}."
-            _ask_person(conn, message=after, concern=concern or was)
+            _raise_concern(conn, message=after, concern=concern or was, known=source == "person")
     return after
 
 
@@ -177,7 +179,7 @@ def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, chang
         for tell in wiring.plugged_all("BACKSTOP_ON_SETTLED"):
             tell(conn, message=message, outcome=outcome)
     if concern:
-        _ask_person(conn, message=message, concern=concern)
+        _raise_concern(conn, message=message, concern=concern)
 
 
 def speak_for(conn: Connection[Any], *, message: Row) -> None:
@@ -188,6 +190,6 @@ def speak_for(conn: Connection[Any], *, message: Row) -> None:
     )
 
 
-def _ask_person(conn: Connection[Any], *, message: Row, concern: str) -> None:
+def _raise_concern(conn: Connection[Any], *, message: Row, concern: str, known: bool = False) -> None:
     for tell in wiring.plugged_all("BACKSTOP_ON_CONTRADICTED"):
-        tell(conn, message=message, concern=concern)
+        tell(conn, message=message, concern=concern, known=known)

@@ -196,11 +196,23 @@ def test_a_look_finds_a_refund_that_failed_later_where_no_event_comes(desk: Desk
     desk.deliver()
     desk.provider.settle(desk.read(message)["provider_id"], "failed")
 
-    assert done(desk, web, message, "look_up") == "settled: succeeded"
+    assert done(desk, web, message, "look_up") == "settled: taken back, failed"
 
     assert (desk.refund_status(message), desk.read(message)["seen"]["status"]) == ("reversed", "failed")
     assert carry_out(desk) == 0
     assert done(desk, web, message, "look_up") == "nothing new: the provider says failed"
+    assert asked_about(desk, message) == [("dirty_state", "open")]
+
+
+@pytest.mark.usefixtures("books")
+def test_a_person_who_takes_it_over_is_not_asked_about_it_again(desk: Desk, web: Any) -> None:
+    message = desk.refund(desk.paid())
+    desk.deliver()
+    desk.provider.settle(desk.read(message)["provider_id"], "failed")
+
+    assert done(desk, web, message, "adopt") == "adopted: taken back, failed"
+
+    assert (desk.refund_status(message), asked_about(desk, message)) == ("reversed", [])
 
 
 @pytest.mark.usefixtures("books")
