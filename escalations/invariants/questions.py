@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from escalations import policies
 from ledger.invariants import Invariant
 from outbox import handlers
 
@@ -43,7 +44,7 @@ WHERE d.kind = 'expire' AND (e.expires_at IS NULL OR d.decided_at < e.expires_at
 TAKEN_UP = """
 SELECT e.id AS escalation_id, e.kind, e.thread, e.decided_at FROM public.escalations_escalation e
 JOIN public.agent_thread t ON t.thread = e.thread
-WHERE e.state = 'decided' AND e.decided_at <= now() - %(age)s AND t.state <> 'stuck'
+WHERE e.state = 'decided' AND e.interrupt_id IS NOT NULL AND e.decided_at <= now() - %(age)s AND t.state <> 'stuck'
     AND (t.leased_until IS NULL OR t.leased_until < now() - %(age)s OR %(quiet)s)
 """
 # The worker that makes it takes the conversation's lease.
@@ -60,10 +61,12 @@ SELECT m.id AS message_id, m.topic, m.state, m.refusal, m.last_error FROM public
 WHERE (m.state = 'dead' OR m.compensation_needed OR (m.state = 'rejected' AND m.topic = ANY(%(topics)s)))
   AND NOT EXISTS (SELECT FROM public.escalations_escalation e WHERE e.object = 'message:' || m.id)
 """
+# What no conversation waits for ends with its decision, unless that is a way to settle a disagreement, which takes a moment.
 CLOSED = """
-SELECT id AS escalation_id, kind, state, interrupt_id, resumed_at, closed_at FROM public.escalations_escalation
+SELECT id AS escalation_id, kind, state, interrupt_id, resumed_at, closed_at FROM public.escalations_escalation e
 WHERE (state IN ('done', 'expired')) <> (closed_at IS NOT NULL) OR (state = 'resumed' AND resumed_at IS NULL)
-    OR (state IN ('decided', 'resumed') AND interrupt_id IS NULL)
+    OR (state IN ('decided', 'resumed') AND interrupt_id IS NULL AND NOT EXISTS (
+        SELECT FROM public.escalations_decision d WHERE d.escalation_id = e.id AND d.kind = ANY(%(exits)s)))
 """
 
 INVARIANTS = (
@@ -90,6 +93,7 @@ INVARIANTS = (
         guarantee=11,
         says="A question that is done or expired says when it was closed, one that a conversation took says when.",
         query=CLOSED,
+        values=lambda: {"exits": list(policies.EXITS)},
     ),
     Invariant(
         name="escalations.decided_by_reviewer",

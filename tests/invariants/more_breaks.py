@@ -46,6 +46,17 @@ def ended(thing: str, *, kind: str, by: str, state: str) -> str:
         SELECT id, '{kind}', '', '[]', {by} FROM asked"""
 
 
+def settled(kind: str, *, state: str = "done", signed: str = "NULL") -> str:
+    """Return the insertion of a disagreement about a message that a reviewer settled an hour ago, which nobody else knows of."""
+    closed = "now()" if state == "done" else "NULL"
+    return f"""WITH asked AS (INSERT INTO public.escalations_escalation
+            (kind, object, payload, state, decided_at, closed_at)
+            VALUES ('dirty_state', 'x:9', jsonb_build_object('message_id', {WITHDRAWN}), '{state}',
+                now() - interval '1 hour', {closed}) RETURNING id)
+        INSERT INTO public.escalations_decision (escalation_id, kind, text, waived, decided_by, needs, signed)
+        SELECT id, '{kind}', 'x', '[]', 8, {signed}, {signed} FROM asked"""
+
+
 EDITED = "(SELECT r.id FROM public.escalations_revision r WHERE r.number = 1 AND NOT r.as_person)"
 TAKEN = "(SELECT r.id FROM public.escalations_revision r WHERE r.as_person)"
 ANSWERED = "(SELECT escalation_id FROM public.escalations_decision WHERE kind = 'answer')"
@@ -121,6 +132,9 @@ QUESTIONS = {
         SET state = 'decided', decided_at = now() - interval '1 hour', closed_at = NULL WHERE id = {ANSWERED};
         UPDATE public.agent_thread SET state = 'waiting' WHERE thread =
             (SELECT thread FROM public.escalations_escalation WHERE id = {ANSWERED})""",
+    "escalations.exit_was_asked_for": settled("adopt"),
+    "escalations.exit_comes_to_its_end": settled("replay_thread", state="decided"),
+    "escalations.put_right_by_enough": settled("compensate", signed="2"),
     "escalations.trouble_reaches_a_person": "DELETE FROM public.escalations_escalation WHERE kind = 'rejected_payment'",
 }
 DATABASE = {
