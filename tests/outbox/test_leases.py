@@ -221,6 +221,74 @@ def test_it_never_has_two_messages_of_an_aggregate_in_flight(desk: Desk, outbox:
     assert desk.read(first)["state"] == "leased"
 
 
+def test_it_claims_several_and_of_each_aggregate_the_first(desk: Desk, outbox: Any) -> None:
+    first, second = desk.refund_pair(desk.paid())
+    charges = [desk.charge() for _ in range(4)]
+    desk.owner.execute("UPDATE public.outbox_message SET blocked = false")
+
+    claimed = leases.claim_some(outbox, owner="x", limit=4)
+
+    assert [message["id"] for message in claimed] == [first["id"], *(message["id"] for message in charges[:3])]
+    assert len({message["lease_token"] for message in claimed}) == 4
+    assert [message["id"] for message in leases.claim_some(outbox, owner="y", limit=4)] == [charges[3]["id"]]
+    assert desk.read(second)["state"] == "ready"
+
+
+def test_it_writes_ahead_for_several_but_not_for_one_that_is_lost(desk: Desk, outbox: Any) -> None:
+    charges = [desk.charge() for _ in range(3)]
+    claimed = leases.claim_some(outbox, owner="x", limit=3)
+    expire(desk, claimed[1])
+    leases.rescue(outbox)
+
+    begun = leases.begin_sends(outbox, messages=claimed)
+
+    assert [message["id"] for message in begun] == [claimed[0]["id"], claimed[2]["id"]]
+    assert [bool(desk.read(message)["sending_at"]) for message in charges] == [True, False, True]
+
+
+def test_all_that_a_killed_worker_had_claimed_come_back(desk: Desk, outbox: Any) -> None:
+    charges = [desk.charge() for _ in range(4)]
+    claimed = leases.claim_some(outbox, owner="x", limit=4)
+    leases.begin_sends(outbox, messages=claimed[:2])
+    for message in claimed:
+        expire(desk, message)
+
+    leases.rescue(outbox)
+
+    after = [desk.read(message) for message in charges]
+    assert [(row["state"], row["attempts"]) for row in after] == [("uncertain", 1)] * 2 + [("ready", 0)] * 2
+    assert len(leases.claim_some(outbox, owner="y", limit=8)) == 4
+
+
+def test_a_lease_of_a_clock_that_was_wrong_ends(desk: Desk, outbox: Any) -> None:
+    desk.charge()
+    message = leases.claim(outbox, owner="x")
+    assert message
+    desk.owner.execute("UPDATE public.outbox_message SET leased_until = now() + interval '1 d'")
+
+    assert leases.rescue(outbox) == [(message["id"], "ready")]
+
+
+def test_one_that_ends_its_workers_again_and_again_waits_longer_and_is_buried(desk: Desk, outbox: Any) -> None:
+    message = desk.charge()
+    desk.owner.execute("UPDATE public.outbox_message SET spared = max_attempts + 1, give_up_at = now() - interval '1 s'")
+
+    desk.deliver()
+
+    assert (desk.read(message)["state"], desk.read(message)["last_error"]) == ("dead", "every attempt was lost")
+    assert desk.read(message)["first_sent_at"] is None
+
+
+def test_a_broken_message_keeps_no_other_from_being_rescued(desk: Desk, outbox: Any) -> None:
+    broken, fine = desk.charge(), desk.charge()
+    for message in leases.claim_some(outbox, owner="x", limit=2):
+        leases.begin_send(outbox, message=message)
+        expire(desk, message)
+    desk.owner.execute("UPDATE public.outbox_message SET steps = '[]' WHERE id = %s", (broken["id"],))
+
+    assert sorted(leases.rescue(outbox)) == [(broken["id"], "uncertain"), (fine["id"], "uncertain")]
+
+
 FINISHED = """
 INSERT INTO public.outbox_message (topic, destination, aggregate, dedupe_key, subject, payload, steps, repeat, state, finished_at)
 SELECT 'payment.charge', 'stripe', 'invoice:' || n, 'bulk:' || n, 1, '{}', '[]', 'keyed', 'succeeded', now()
