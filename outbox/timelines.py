@@ -66,7 +66,7 @@ def timeline(
 
 def _queued(message: Message) -> Entry:
     until = message.undo_until
-    text = f"Staff could take it back until {timezone.localtime(until):%H:%M:%S}." if until else ""
+    text = f"Staff may take it back until {timezone.localtime(until):%H:%M:%S}." if until else ""
     return Entry(at=message.created_at, icon="clock", state="queued", title="Queued", small="committed with its cause", text=text)
 
 
