@@ -24,12 +24,19 @@ def locked(conn: Connection[Any], *, message: int) -> Row:
 
 
 def take(
-    conn: Connection[Any], *, message: int, outcome: Outcome, source: str, delivery: Delivery | None = None
+    conn: Connection[Any],
+    *,
+    message: int,
+    outcome: Outcome,
+    source: str,
+    delivery: Delivery | None = None,
+    known: bool = False,
 ) -> tuple[Row, bool]:
     """Let the provider's word count, with its effect on the books, and return the message and whether it said anything new.
 
     Also late: of a message that is dead, that was refused, or whose success is taken back. `source` is how it is known. What a
-    person has put right by hand stays so, whatever the object says of itself, until a person takes its word.
+    person has put right by hand stays so, whatever the object says of itself, until a person takes its word. `known` says that
+    a person sees to what comes of it.
     """
     with conn.transaction():
         before = locked(conn, message=message)
@@ -39,7 +46,9 @@ def take(
         if event is Event.OVERTURN:
             after = settling.overturn(conn, message=before, outcome=outcome, source=source, delivery=delivery)
         else:
-            after = settling.adopt(conn, message=before, outcome=outcome, source=source, delivery=delivery, event=event)
+            after = settling.adopt(
+                conn, message=before, outcome=outcome, source=source, delivery=delivery, event=event, known=known
+            )
     return after or before, after is not None
 
 

@@ -130,10 +130,12 @@ def _became(message: Row, asked: Asked) -> str:
     return f"taken back, {asked.outcome.provider_status}" if taken_back else str(message["state"])
 
 
-def _taken(conn: Connection[Any], *, message: Row, asked: Asked, source: str) -> tuple[Row, bool]:
+def _taken(conn: Connection[Any], *, message: Row, asked: Asked, source: str, known: bool = False) -> tuple[Row, bool]:
     _check_answered(asked)
     if asked.finding.kind == "known":
-        after, new = adoptions.take(conn, message=message["id"], outcome=asked.outcome, source=source, delivery=asked.delivery)
+        after, new = adoptions.take(
+            conn, message=message["id"], outcome=asked.outcome, source=source, delivery=asked.delivery, known=known
+        )
         if new:
             return after, True
     adoptions.note(conn, message=message, outcome=asked.outcome, delivery=asked.delivery)
@@ -209,7 +211,7 @@ def _ended(conn: Connection[Any], message: Row, *, outcome: Outcome, event: Even
 
 def refund(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) -> str:
     """Send back money that the provider took and that is not owed; take the provider's word first that it has it."""
-    after, _ = _taken(conn, message=message, asked=asked, source="person")
+    after, _ = _taken(conn, message=message, asked=asked, source="person", known=True)
     give_back = handlers.find(message["topic"]).give_back
     if give_back is None or after["state"] != "succeeded":
         raise Impossible(f"{asked.words}, so no money of it is there")

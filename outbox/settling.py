@@ -123,18 +123,19 @@ def adopt(
     source: str,
     delivery: Delivery | None = None,
     event: Event | None = None,
+    known: bool = False,
 ) -> Row | None:
     """Take over an outcome that the provider or a person gave, whoever holds the lease, and return the message.
 
     None when its state does not allow that. The lease is cleared, so that its holder's late answer changes nothing. `event`
-    is what happens to the message, if not what the outcome's kind says.
+    is what happens to the message, if not what the outcome's kind says; `known` says that a person sees to what comes of it.
     """
     event, wait = event or EVENTS[outcome.kind], backoff.LOOK_AGAIN if outcome.kind == "accepted" else 0.0
     with conn.transaction():
         ending = Ending(message=message, token=None, event=event, outcome=outcome, source=source, delay=wait, delivery=delivery)
         after = endings.write(conn, [ending]).get(message["id"])
         if after is not None:
-            _take_effect(conn, message=after, outcome=outcome, changed=True)
+            _take_effect(conn, message=after, outcome=outcome, changed=True, known=known)
     return after
 
 
@@ -167,7 +168,7 @@ def _json(value: Mapping[str, Any] | None) -> Jsonb | None:
     return None if value is None else Jsonb(dict(value))
 
 
-def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, changed: bool) -> None:
+def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, changed: bool, known: bool = False) -> None:
     """Apply the domain's effect of a final outcome, and tell whoever asked to be told of a change.
 
     A message about no customer speaks for none, and need not say so: customers' rows are closed to it.
@@ -179,7 +180,7 @@ def _take_effect(conn: Connection[Any], *, message: Row, outcome: Outcome, chang
         for tell in wiring.plugged_all("BACKSTOP_ON_SETTLED"):
             tell(conn, message=message, outcome=outcome)
     if concern:
-        _raise_concern(conn, message=message, concern=concern)
+        _raise_concern(conn, message=message, concern=concern, known=known)
 
 
 def speak_for(conn: Connection[Any], *, message: Row) -> None:

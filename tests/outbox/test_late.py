@@ -108,6 +108,7 @@ def test_a_person_may_find_the_money_and_send_it_back_at_once(desk: Desk, web: A
     assert (done(desk, web, message, "refund") or "").endswith("of €480.00 is queued")
 
     assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "void")
+    assert asked_about(desk, message) == [("unknown_outcome", "done")]
     desk.deliver()
     assert payments(desk) == [(48_000, 48_000, True)]
 
