@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 SHARE = 0.45  # of all calls
+LATER = 0.5  # seconds, in which hours of the provider's clock may pass
 SLOW, TOO_SLOW = 0.3, 1.7  # seconds: with an answer in time, and later than anybody waits (places.ANSWER_SECONDS)
 
 
@@ -27,7 +28,9 @@ POSTS = (
     Failure(name="429: too many requests", when="before", mode="429", weight=2),
     Failure(name="500 without effect", when="during", mode="500", weight=5),
     Failure(name="500 with effect", when="during", mode="500_effect", weight=6),
+    Failure(name="500, and an effect later", when="during", mode="500_later", weight=3, seconds=LATER),
     Failure(name="dropped after it was accepted", when="during", mode="drop", weight=4),
+    Failure(name="dropped, and carried out later", when="during", mode="drop", weight=2, seconds=LATER),
     Failure(name="answer dropped", when="after", mode="drop", weight=6),
     Failure(name="answer replaced by a 502", when="after", mode="502", weight=3),
     Failure(name="answer is garbage", when="after", mode="garbage", weight=3),
