@@ -236,3 +236,20 @@ def test_it_finds_nothing_to_do_when_the_same_is_asked_again(desk: Desk, web: An
     assert done(desk, web, message, "adopt") == "not possible: the provider says succeeded, and the message is succeeded"
 
     assert desk.one("SELECT count(*) AS number FROM public.billing_payment")["number"] == 1
+
+
+@pytest.mark.parametrize("kind", ["adopt", "settle_rejected", "compensate"])
+def test_it_lets_what_waits_behind_it_go(desk: Desk, web: Any, kind: str) -> None:
+    first, second = desk.refund_pair(desk.paid())
+    lost(desk, first, when="after" if kind == "adopt" else "before", path="/v1/refunds")
+    desk.deliver()
+    assert desk.read(second)["state"] == "ready"
+    if kind != "adopt":  # the pair is one that the domain would not have made: let its first be as the domain has it
+        for message, status in ((second, "confirmed"), (first, "queued")):
+            query = "UPDATE public.billing_refund SET status = %s WHERE id = %s"
+            desk.owner.execute(query, (status, message["payload"]["refund_id"]))
+
+    done(desk, web, first, kind)
+    desk.deliver()
+
+    assert desk.provider.movements(second["uid"]) == [-10_000]
