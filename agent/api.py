@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as Invalid
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -20,7 +21,7 @@ from agent import conversations as reading
 from agent import events, feeds, standing, stepping_in, waits
 from agent import messages as sending
 from agent.forms import clean_text
-from agent.interventions import late
+from agent.interventions import TOO_LATE, late
 from agent.models import Conversation
 from agent.permissions import (
     check_user_can_hand_back,
@@ -28,12 +29,14 @@ from agent.permissions import (
     check_user_can_resume,
     check_user_can_step_in,
     check_user_can_talk,
+    check_user_can_undo,
     user_can_hand_back_for_others,
 )
 from escalations import facts, lifecycle
 from escalations.models import Escalation
 from ledger import connections, faults, people, wiring
-from outbox import bell
+from outbox import bell, sends_after
+from outbox.models import Message
 
 View = Callable[..., Response]
 
@@ -91,6 +94,12 @@ class Withdrawal(Strict):
     def validate_reason(self, reason: str) -> str:
         """Refuse what may not be kept; a reason may be left out."""
         return NewMessage().validate_text(reason) if reason.strip() else ""
+
+
+class Undoing(Strict):
+    """Which effect is taken back: a message's id, as the feed's lines have it under `undos`."""
+
+    message = serializers.IntegerField(min_value=1, max_value=2**63 - 1)
 
 
 class StepIn(Strict):
@@ -198,6 +207,24 @@ def withdraw(request: Request, pk: int) -> Response:
         return _act(row, lambda conn: lifecycle.withdraw(conn, user=request.user.pk, **about), ring=True)
     except facts.Fact as fact:
         return Response({"detail": late(fact)}, status=409)
+
+
+@endpoint(["POST"])
+def undo(request: Request, pk: int) -> Response:
+    """Take an effect back that was not sent yet, while there is time for it; 409 once that is over."""
+    check_user_can_undo(request.user)
+    row = get_object_or_404(Conversation, pk=pk)
+    body = Undoing(data=request.data)
+    body.is_valid(raise_exception=True)
+    message = get_object_or_404(Message, pk=body.validated_data["message"], thread=row.thread)
+    if not reading.can_undo(row, user=request.user):
+        raise PermissionDenied
+    try:
+        answer = _act(row, lambda conn: sends_after.undo(conn, message=message.pk, user=request.user.pk))
+    except sends_after.TooLate:
+        return Response({"detail": TOO_LATE}, status=409)
+    bell.ring("outbox.deliver")
+    return answer
 
 
 @endpoint(["POST"])

@@ -33,6 +33,7 @@ urlpatterns = [
     path("api/conversations/<int:pk>/stop/", api.stop, name="api_stop"),
     path("api/conversations/<int:pk>/resume/", api.resume, name="api_resume"),
     path("api/conversations/<int:pk>/withdraw/", api.withdraw, name="api_withdraw"),
+    path("api/conversations/<int:pk>/undo/", api.undo, name="api_undo"),
     path("api/conversations/<int:pk>/step-in/", api.step_in, name="api_step_in"),
     path("api/conversations/<int:pk>/say/", api.say, name="api_say"),
     path("api/conversations/<int:pk>/hand-back/", api.hand_back, name="api_hand_back"),

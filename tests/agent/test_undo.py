@@ -9,6 +9,7 @@ import redis
 from django.conf import settings
 from django.test import Client
 
+from agent import interventions
 from outbox import requests, sends_after
 from tests.agent.scenes import Scene, make_user
 from tests.agent.test_cards import CHARGE, CREATE, CREDIT, only
@@ -135,6 +136,33 @@ def test_it_takes_back_nothing_of_another_conversation(scene: Scene, support: Cl
     made = support.post("/conversations/new/", {"subject": scene.desk.customer})["Location"]
 
     assert support.post(f"{made}undo/", {"message": message}).status_code == 404
+    assert wishes(scene) == []
+
+
+# -- the API -------------------------------------------------------------------------------------
+
+
+def ask(client: Client, scene: Scene, body: Any) -> Any:
+    return client.post(f"/api{page(scene, 'undo/')}", body, content_type="application/json")
+
+
+def test_the_api_takes_it_back_too(scene: Scene, support: Client, message: int, as_role: AsRole) -> None:
+    feed = support.get(f"/api{page(scene)}").json()["feed"]
+    (offered,) = feed[-1]["parts"][-1]["card"]["lines"][2]["undos"]
+    assert offered["message"] == message and 0 < offered["left"] <= 60 and not offered["asked"]
+    assert ask(as_role("support"), scene, {"message": message}).status_code == 403
+
+    assert [ask(support, scene, {"message": message}).status_code for _ in range(2)] == [204, 204]
+
+    assert wishes(scene) == [("cancel", scene.staff.pk)]
+
+
+def test_the_api_refuses_what_the_page_refuses(scene: Scene, support: Client, message: int) -> None:
+    over(scene)
+    late = ask(support, scene, {"message": message})
+    assert (late.status_code, late.json()) == (409, {"detail": interventions.TOO_LATE})
+    for body, status in (({}, 400), ({"message": "1"}, 400), ({"message": 1, "x": 1}, 400), ({"message": 4711}, 404)):
+        assert ask(support, scene, body).status_code == status
     assert wishes(scene) == []
 
 

@@ -50,6 +50,7 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "agent:api_stop": (None, SUPPORT),
     "agent:api_resume": (None, ALL),
     "agent:api_withdraw": (None, SUPPORT),
+    "agent:api_undo": (None, SUPPORT | ADMIN),
     "agent:api_step_in": (None, SUPPORT | REVIEWER),
     "agent:api_say": (None, SUPPORT | REVIEWER),
     "agent:api_hand_back": (None, ALL),
