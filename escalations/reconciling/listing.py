@@ -62,10 +62,12 @@ def mark_of(row: Escalation) -> Mark:
     return check.mark if check else questions.KINDS[row.kind]
 
 
-def hold(rows: list[Escalation]) -> list[str]:
+def hold(rows: list[Escalation], *, last: Scan | None) -> list[str]:
     """Return what is true as far as the last scan saw: the sentences of the checks that nothing waits of."""
     broken = {row.payload.get("check") or OF_MESSAGE for row in rows}
-    return [check.holds for check in reconciling.every() if check.name not in broken]
+    counts = last.counts if last else {}
+    asked = [check for check in reconciling.every() if not check.provider or counts.keys() & check.counts.keys()]
+    return [check.holds for check in asked if check.name not in broken]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ def settle(conn: Connection[Any], *, scan: scans.Row, found: Found) -> dict[str,
     known = {row["object"] for row in asked}
     new = [open_for(conn, name=name, one=one, since=scan["started_at"])
            for name, one in found.disagreements.values() if one.object not in known]  # fmt: skip
-    told = {
+    told: dict[str, Any] = {
         "counts": found.counts | ({"let stand": new.count(None)} if None in new else {}),
         "found": len(found.disagreements) - new.count(None),
         "opened": len(new) - new.count(None),
@@ -121,7 +121,7 @@ def open_for(
 
 def payload(name: str, one: Disagreement, *, outcome: str | None = None) -> dict[str, Any]:
     """Return what reviewers are shown of a disagreement."""
-    more = {"message_id": one.message} if one.message is not None else {}
+    more: dict[str, Any] = {"message_id": one.message} if one.message is not None else {}
     if one.amount_minor:
         more |= {"amount_minor": one.amount_minor, "currency": one.currency}
     if outcome:

@@ -119,13 +119,13 @@ def page(
     request: HttpRequest, row: Escalation | None, *, form: ExitForm | None = None, problems: Any = (), conflict: bool = False
 ) -> HttpResponse:
     """Return the page as it is now: 409 after a lost race, 422 for a bad form with what was typed."""
-    now, rows = timezone.now(), list(listing.waiting()[: listing.MOST])
+    now, rows, scanned = timezone.now(), list(listing.waiting()[: listing.MOST]), listing.scanned()
     ids = [one.id for one in rows]
     place = ids.index(row.id) if row is not None and row.id in ids else None
     context = {
         "lines": listing.lines(rows, now=now),
-        "holds": listing.hold(rows),
-        "scan": listing.scanned(),
+        "holds": listing.hold(rows, last=scanned.last),
+        "scan": scanned,
         "case": Case(row, user=request.user, now=now) if row is not None else None,
         "place": None if place is None else place + 1,
         "before": ids[place - 1] if place else None,

@@ -146,13 +146,14 @@ class Case:
 
     def __init__(self, shape: Shape, state: str, *, agent: Any, web: Any, owner: Any, people: dict[str, Any]) -> None:
         self.shape, self.state, self.people = shape, state, people
+        more: dict[str, Any] = {"payload": SCANNED | {"exits": list(shape.exits)}} if shape.exits else {}
         self.id = ask(
             agent,
             kind=shape.kind,
             phase=shape.phase,
             requested_by=people["asker"].id,
             calls=None if shape.calls else [],
-            **({"payload": SCANNED | {"exits": list(shape.exits)}} if shape.exits else {}),
+            **more,
         )
         self.thread, self.interrupt = row(agent, self.id, "thread, interrupt_id")
         for number, name in enumerate(("staff", "writer")):
