@@ -100,7 +100,7 @@ class Report:
         if self.unquiet:
             yield f"NOT QUIET: {self.unquiet}"
         if self.kept:
-            yield f"The files are kept in {self.kept}."
+            yield f"The instance is kept in {self.kept}: `manage.py up --data {self.kept}` starts it."
 
 
 def counts(conn: Connection[Any]) -> dict[str, int]:

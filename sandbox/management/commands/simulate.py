@@ -27,6 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--charges", type=int, default=500, help="invoices that are charged (default: %(default)s)")
         parser.add_argument("--refunds", type=int, default=200, help="paid ones that are refunded (default: %(default)s)")
         parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same plan (default: %(default)s)")
+        parser.add_argument("--keep", action="store_true", help="leave the instance's files, to look at what waits for a person")
         parser.add_argument("--json", action="store_true", help="print what was found for programs")
 
     def handle(self, **options: Any) -> None:
@@ -34,11 +35,12 @@ class Command(BaseCommand):
         charges, refunds, seed = _number(options, "charges", 1, MOST), _number(options, "refunds", 0, MOST), options["seed"]
         if settings.PRODUCTION:
             raise CommandError("With production settings nothing is broken on purpose.")
-        signal.signal(signal.SIGTERM, _end)
+        for word in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(word, _end)
         with faults.told(self.stderr), places.own() as place:
             self.stderr.write(f"Everything runs in {place.data}.")
             report = runs.run(place, charges=charges, refunds=refunds, seed=seed, say=self.stderr.write)
-            if not report.fine:
+            if options["keep"] or not report.fine:
                 place.keep, report.kept = True, str(place.data)
         self.stdout.write(report.as_json() if options["json"] else "\n".join(report.lines()))
         if not report.fine:
