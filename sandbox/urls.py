@@ -23,6 +23,7 @@ urlpatterns = [
     path("sandbox/faults/limit/", console.set_limit, name="set_limit"),
     path("sandbox/webhooks/", console.webhooks, name="webhooks"),
     path("sandbox/webhooks/behave/", console.behave, name="behave"),
+    path("sandbox/webhooks/forge/", console.forge, name="forge"),
     path("sandbox/clock/", console.clock, name="clock"),
     path("sandbox/clock/advance/", console.advance, name="advance"),
     path("sandbox/settle/", console.settle, name="settle"),

@@ -109,6 +109,20 @@ class BehaviourForm(forms.Form):
         return {"action": action, "event": given["event"]} if action in ("resend", "twin") else {"action": action}
 
 
+class ForgeForm(forms.Form):
+    """An event delivered in a way that an application must refuse."""
+
+    HOWS = {
+        "secret": "signed with another secret",
+        "changed": "changed after it was signed",
+        "old": "signed an hour ago",
+        "future": "signed an hour from now",
+        "livemode": "of the live mode",
+    }
+    how = forms.ChoiceField(choices=list(HOWS.items()))
+    event = forms.RegexField(r"^evt_[A-Za-z0-9]{1,60}$")
+
+
 class SettleForm(forms.Form):
     """What becomes of something under way."""
 

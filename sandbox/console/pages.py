@@ -45,7 +45,8 @@ def webhooks(remote: Remote, query: QueryDict) -> Context:
     """How deliveries go, and the newest of them."""
     found = remote.get("webhooks", limit=SIZE, before=before(query))
     late = lines.span(found["delay"]) if found["delay"] else ""
-    return {"rows": lines.deliveries(found["deliveries"]), "older": found["next"], "manners": found, "late": late}
+    rows, hows = lines.deliveries(found["deliveries"]), list(forms.ForgeForm.HOWS.items())
+    return {"rows": rows, "older": found["next"], "manners": found, "late": late, "hows": hows}
 
 
 def clock(remote: Remote, query: QueryDict) -> Context:

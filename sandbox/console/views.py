@@ -123,6 +123,20 @@ def behave(request: HttpRequest) -> HttpResponse:
 @require_POST
 @needs(check_user)
 @only_here
+def forge(request: HttpRequest) -> HttpResponse:
+    """Deliver an event in a way that must be refused, and say how it was answered."""
+    form = forms.ForgeForm(request.POST)
+
+    def act(there: Remote) -> str:
+        answer = there.post("webhooks", {"action": "forge", **form.cleaned_data})["status"]
+        return f"Backstop answered {answer}: {'it let it in.' if answer < 300 else 'it refused it.'}"
+
+    return _do(request, form, tab="webhooks", act=act)
+
+
+@require_POST
+@needs(check_user)
+@only_here
 def advance(request: HttpRequest) -> HttpResponse:
     """Move the sandbox's clock forward."""
     form = forms.ClockForm(request.POST)
@@ -158,18 +172,18 @@ def _page(request: HttpRequest, tab: str, *, status: int = HTTPStatus.OK, form: 
     return render(request, f"sandbox/console_{tab}.html", context, status=status)
 
 
-def _do(request: HttpRequest, form: fields.Form, *, tab: str, act: Callable[[Remote], object], done: str) -> HttpResponse:
-    """Carry out one wish and show the tab again."""
+def _do(request: HttpRequest, form: fields.Form, *, tab: str, act: Callable[[Remote], object], done: str = "") -> HttpResponse:
+    """Carry out one wish and show the tab again, with what was done: a sentence, or what the act returned."""
     if not form.is_valid():
         return _refused(request, form, tab=tab)
     try:
         with remote.connected() as there:
-            act(there)
+            said = act(there)
     except (NoAnswer, Refused) as reason:
         messages.error(request, UNKNOWN if isinstance(reason, NoAnswer) else str(reason), extra_tags="failed")
     else:
         log.info("sandbox.provider.changed", path=request.path, wish=form.cleaned_data, user=request.user.pk)
-        messages.info(request, done)
+        messages.info(request, done or str(said))
     # In place at once: after a redirect the page's own polling could be the one that reads the message.
     return _page(request, tab) if request.htmx else redirect(reverse(f"sandbox:{tab}") + _place(request))
 

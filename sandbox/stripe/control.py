@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qs
 
-from sandbox.stripe import events, faults, listings, money, settlements, webhooks
+from sandbox.stripe import events, faults, forgeries, listings, money, settlements, webhooks
 from sandbox.stripe.api import Api
 from sandbox.stripe.exchange import Answer, Call, Json, as_json
 from sandbox.stripe.limits import Limit, Limiter
@@ -60,7 +60,7 @@ class Control:
             return as_json(404, {"error": f"There is no {call.method} {call.path}."})
         try:
             return as_json(200, operate(read(call)))
-        except (Rejected, faults.BadRule, settlements.Impossible, events.Unknown) as error:
+        except (Rejected, faults.BadRule, settlements.Impossible, events.Unknown, forgeries.Undelivered) as error:
             return as_json(400, {"error": str(error)})
 
     def _money(self, given: Json) -> Json:
@@ -112,11 +112,13 @@ class Control:
         return self._look(lambda tx: {"deliveries": webhooks.deliveries(tx)}) | manners
 
     def _change_webhooks(self, given: Json) -> Json:
-        """Do one action: resend, twin, pause, resume, delay, duplicate, reorder, in_order, drop, normal."""
+        """Do one action: resend, twin, forge, pause, resume, delay, duplicate, reorder, in_order, drop, normal."""
         sender, action = self._sending(), given.get("action")
         if action in ("resend", "twin"):
             self._look(events.twin if action == "twin" else events.again, event_id=str(given.get("event")))
             return asdict(sender.manners())
+        if action == "forge":
+            return self._forge(given)
         changes: dict[Any, Callable[[], dict[str, object]]] = {
             "pause": lambda: {"paused": True},
             "resume": lambda: {"paused": False},
@@ -128,8 +130,14 @@ class Control:
             "normal": dict,
         }
         if action not in changes:
-            raise Rejected(f"`action` is one of resend, twin, {', '.join(changes)}.")
+            raise Rejected(f"`action` is one of resend, twin, forge, {', '.join(changes)}.")
         return asdict(sender.behave(**changes[action]()))
+
+    def _forge(self, given: Json) -> Json:
+        if given.get("how") not in forgeries.HOWS:
+            raise Rejected(f"`how` is one of {', '.join(forgeries.HOWS)}.")
+        event = self._look(events.found, event_id=str(given.get("event")))
+        return {"status": forgeries.send(self._sending().address, event, how=str(given["how"]))}
 
     def _sending(self) -> webhooks.Sender:
         if self._sender is None:

@@ -39,25 +39,26 @@ class Unknown(Exception):
 
 def again(tx: Transaction, *, event_id: str) -> Json:
     """Promise one more delivery of an event of any account."""
-    event = _any(tx, event_id)
+    event = found(tx, event_id=event_id)
     deliver(tx, event["id"])
     return event
 
 
 def twin(tx: Transaction, *, event_id: str) -> Json:
     """Write a second event about the same change, as Stripe sometimes does: its id is another one."""
-    event = _any(tx, event_id)
+    event = found(tx, event_id=event_id)
     made = tx.of(event.get("account", ACCOUNT)).put(event | {"id": new_id("evt")})
     deliver(tx, made["id"])
     return made
 
 
-def _any(tx: Transaction, event_id: str) -> Json:
+def found(tx: Transaction, *, event_id: str) -> Json:
+    """Return an event of any account, or raise Unknown."""
     row = tx.execute("SELECT body FROM object WHERE id = ? AND kind = 'event'", (event_id,)).fetchone()
     if row is None:
         raise Unknown(f"There is no event {event_id}.")
-    found: Json = json.loads(row["body"])
-    return found
+    event: Json = json.loads(row["body"])
+    return event
 
 
 def deliver(tx: Transaction, event_id: str) -> None:

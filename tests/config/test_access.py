@@ -106,6 +106,7 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "sandbox:set_limit": (None, ADMIN),
     "sandbox:webhooks": (ADMIN, None),
     "sandbox:behave": (None, ADMIN),
+    "sandbox:forge": (None, ADMIN),
     "sandbox:clock": (ADMIN, None),
     "sandbox:advance": (None, ADMIN),
     "sandbox:settle": (None, ADMIN),

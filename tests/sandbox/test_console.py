@@ -20,7 +20,7 @@ from tests.sandbox.stripe.conftest import Shop
 from tests.sandbox.stripe.process import KEY, Sandbox, running
 
 TABS = ("/sandbox/", "/sandbox/money/", "/sandbox/faults/", "/sandbox/webhooks/", "/sandbox/clock/")
-POSTS = ("faults/add/", "faults/lift/", "faults/limit/", "webhooks/behave/", "clock/advance/", "settle/")
+POSTS = ("faults/add/", "faults/lift/", "faults/limit/", "webhooks/behave/", "webhooks/forge/", "clock/advance/", "settle/")
 NOBODY = "http://127.0.0.1:9/"  # nothing listens there
 MESSAGE = """
 INSERT INTO public.outbox_message (uid, topic, destination, aggregate, dedupe_key, subject, payload, steps, repeat)
@@ -224,6 +224,7 @@ def test_webhooks_go_as_an_admin_says(provider: Sandbox, admin: Client) -> None:
     does(admin, "webhooks/behave/", action="twin", event=newest)
     twin, again, *_ = provider.control("webhooks?limit=3")["deliveries"]
     assert (again["event"], twin["event"] != newest, twin["object"]) == (newest, True, customer)
+    assert "did not answer" in does(admin, "webhooks/forge/", event=newest, how="old")  # nobody listens
     for action, number in (("delay", 90), ("duplicate", 3), ("drop", 2)):
         does(admin, "webhooks/behave/", action=action, number=number)
     page = does(admin, "webhooks/behave/", action="reorder")

@@ -204,6 +204,24 @@ def test_a_second_event_tells_the_same_with_another_id(own: Sandbox, receiver: R
     assert (second.type, second.created, second.data.object.id) == (first.type, first.created, first.data.object.id)
 
 
+def test_forged_ones_are_sent_once_and_are_what_the_library_refuses(own: Sandbox, receiver: Receiver) -> None:
+    customer(own)
+    event = receiver.next()
+    for how in ("secret", "changed", "old"):
+        receiver.answers = [400]
+        assert own.control("webhooks", {"action": "forge", "event": event.id, "how": how}) == {"status": 400}
+        with pytest.raises(stripe.SignatureVerificationError):
+            receiver.next()
+    own.control("webhooks", {"action": "forge", "event": event.id, "how": "livemode"})
+    assert receiver.next().livemode is True
+    own.control("webhooks", {"action": "forge", "event": event.id, "how": "future"})
+    _, signature = receiver.arrived.get(timeout=10)
+    assert int(signature.split(",")[0].removeprefix("t=")) > event.created + 3000
+    assert [line["attempts"] for line in own.control("webhooks")["deliveries"]] == [1]
+    with pytest.raises(AssertionError, match="`how` is one of"):
+        own.control("webhooks", {"action": "forge", "event": event.id})
+
+
 def test_delayed_until_the_clock_says_so(own: Sandbox, receiver: Receiver) -> None:
     own.control("webhooks", {"action": "delay", "seconds": 3600})
     customer(own, "late")
