@@ -10,6 +10,8 @@ from typing import Any
 
 from outbox.reconciling import Verdict
 
+AGREED = {("succeeded", "moved"), ("rejected", "refused")}  # a message's state, and what the provider shows
+
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
@@ -66,11 +68,12 @@ def _adopt(known: Known) -> Offer:
         "absent": f"Not offered: {who} shows nothing of it.",
         "open": f"Not offered: {who} has not finished it.",
     }[known.verdict]
-    offered = "adopt" in known.possible and known.verdict not in ("absent", "open")
+    agreed = known.message is not None and (known.message.state, known.verdict) in AGREED
+    offered = "adopt" in known.possible and known.verdict not in ("absent", "open") and not agreed
     return Offer(
         kind="adopt",
         title=f"Adopt what {who} says",
-        small=says if offered or known.verdict in ("absent", "open") else _not_now(known),
+        small=says if offered or known.verdict in ("absent", "open") else f"{_not_now(known)[:-1]} already.",
         verb="Adopt",
         then="Adopt: the books become what the provider says, no money moves.",
         fits=known.verdict in ("moved", "refused"),
