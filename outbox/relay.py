@@ -141,10 +141,11 @@ def _sent(pool: Pool, message: Row) -> Row | Ending:
     step = message["steps"][message["step"]]
     started = time.monotonic()
     outcome = destinations.send(message, key=sending_key(message))
-    delivery: Delivery | None = Delivery(step=step["name"], outcome=outcome, duration_ms=inquiries.ms(started))
+    made = Delivery(step=step["name"], outcome=outcome, duration_ms=inquiries.ms(started))
+    delivery: Delivery | None = made
     message = inquiries.heard(pool, message, outcome)
     if outcome.verify:
-        inquiries.record(pool, message, delivery)
+        inquiries.record(pool, message, made)
         outcome, delivery = inquiries.verified(pool, message, outcome), None
     if outcome.kind == "advanced":
         return _advanced(pool, message, outcome, step=message["step"] + 1, delivery=delivery)
