@@ -7,7 +7,7 @@ PYTHONS := python3.11 python3.12 python3.13 python3.14 python3
 PRODUCTION := BACKSTOP_ENV=production DJANGO_SECRET_KEY=$$($(BIN)/python -c 'import secrets; print(secrets.token_urlsafe(50))') \
 	ALLOWED_HOSTS=backstop.example DATABASE_URL=postgresql://backstop_web@/backstop REDIS_URL=redis://127.0.0.1:6379/0
 
-.PHONY: up install test lint format matrix chaos simulate
+.PHONY: up install test lint format matrix chaos simulate bench
 
 # Start everything on embedded defaults; Ctrl-C stops it. ARGS="--port 9000 --data DIR" says otherwise.
 up: install
@@ -46,6 +46,11 @@ chaos: install
 # with the books. ARGS="--seed 7 --json" says otherwise.
 simulate: install
 	@$(BIN)/python manage.py simulate $(ARGS)
+
+# How fast messages are settled beside a known queue, what a claim reads, how soon a charge is at the provider: lines of JSON.
+# About five minutes, with nothing else running. ARGS="--only rate" says which question, "--quick" only whether it works.
+bench: install
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""What waits behind an older message: nobody looks at it, whoever finishes the older one lets it go, a sweep finds what leaked."""
+"""What waits behind an older message: nobody looks at it, whoever ends the older one lets it go, a sweep finds what leaked."""
 
 from typing import Any
 
