@@ -23,6 +23,7 @@ from sandbox.supervisor.records import Record
 NOT_OURS = (
     "DATABASE_URL", "REDIS_URL", "STRIPE_API_KEY", "STRIPE_API_BASE", "STRIPE_WEBHOOK_SECRETS", "DJANGO_SECRET_KEY",
     "BACKSTOP_DATA", "BACKSTOP_LOGIN", "BACKSTOP_MODEL", "BACKSTOP_MODEL_BASE_URL", "BACKSTOP_FAULT",
+    "EMAIL_HOST", "EMAIL_HOST_PASSWORD", "BACKSTOP_NOTIFY_EMAIL", "BACKSTOP_NOTIFY_CHAT", "BACKSTOP_NOTIFY_WEBHOOK",
 )  # fmt: skip
 TIMEOUT = (2, 3)  # seconds: to connect, to answer; a part that stands still must not hold up the other faults
 

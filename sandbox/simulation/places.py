@@ -100,8 +100,7 @@ def running(data: Path, made: dict[str, Any]) -> Iterator[Place]:
     """Run the sandbox, the web server and the relay workers of an instance whose database and broker run."""
     instances.write(data, made)
     record = Record(file=data / "processes.json")
-    wanted = [parts.stripe(data=data, content=made), parts.web(data=data, content=made), *(_relay(data, name) for name in RELAYS)]
-    started = [Child(part, data=data, directory=settings.BASE_DIR, record=record) for part in wanted]
+    started = [Child(part, data=data, directory=settings.BASE_DIR, record=record) for part in wanted(data, made)]
     place = Place(data, made)
     try:
         for child in started:
@@ -112,6 +111,17 @@ def running(data: Path, made: dict[str, Any]) -> Iterator[Place]:
         children.stop_all(started[1:])
         children.stop_all(started[:1])
         place.close()
+
+
+def wanted(data: Path, made: dict[str, Any]) -> list[Part]:
+    """Return the processes, the sandbox first; nothing that the environment says of real things reaches them."""
+    whole = [parts.stripe(data=data, content=made), parts.web(data=data, content=made), *(_relay(data, name) for name in RELAYS)]
+    real = set(NOT_OURS) - {"BACKSTOP_DATA", "BACKSTOP_LOGIN"}
+    return [replace(part, environment=_without(part.environment, real)) for part in whole]
+
+
+def _without(environment: dict[str, str], names: set[str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in names}
 
 
 def _relay(data: Path, name: str) -> Part:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from config import logins
+from sandbox.chaos.places import NOT_OURS
 from sandbox.simulation import failures, places, runs, verdicts
 from sandbox.simulation.orders import Order
 from sandbox.simulation.places import Place
@@ -42,6 +44,17 @@ def test_the_failures_of_a_method_strike_as_many_calls_as_they_should(method: st
 def test_the_sandbox_knows_every_failure() -> None:
     for number, (_, rule) in enumerate(failures.rules(seed=1)):
         assert faults.rule_of(dict(rule), rule_id=number).probability > 0
+
+
+def test_no_process_hears_of_real_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = {name: f"real {name}" for name in NOT_OURS}
+    for name, value in real.items():
+        monkeypatch.setenv(name, value)
+
+    started = places.wanted(tmp_path, places.content(broker="redis://127.0.0.1/0"))
+
+    assert [part.name for part in started] == ["stripe", "web", *places.RELAYS]
+    assert not [value for part in started for value in part.environment.values() if value in real.values()]
 
 
 # -- a small run -------------------------------------------------------------------------------
