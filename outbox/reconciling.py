@@ -18,7 +18,8 @@ MOVED = frozenset({"succeeded"})
 REFUSED = frozenset({"canceled", "failed"})
 EXITS = ("adopt", "resend", "settle_rejected", "compensate")
 NOT_LOOKED_UP = "not looked up yet"
-# Notices that nobody gets are for admins; what a person has asked for is under way.
+# Notices that nobody gets are for admins; what a person has asked for is under way. What a worker looks up just now is as
+# unknown as it was.
 UNSETTLED = """
 SELECT m.*, e.on_behalf_of, d.outcome AS looked FROM public.outbox_message m
 LEFT JOIN public.ledger_execution e
@@ -27,9 +28,9 @@ LEFT JOIN LATERAL (SELECT outcome FROM public.outbox_delivery WHERE message_id =
                    ORDER BY id DESC LIMIT 1) d ON true
 WHERE m.state IN ('ready', 'leased', 'accepted', 'uncertain', 'dead') AND m.repeat <> 'harmless'
   AND (m.state = 'dead' OR m.compensation_needed
-       OR m.state = 'uncertain' AND coalesce(m.first_sent_at, m.created_at) < now() - %(quiet)s)
+       OR coalesce(m.claimed_from, m.state) = 'uncertain' AND coalesce(m.first_sent_at, m.created_at) < now() - %(quiet)s)
   AND NOT EXISTS (SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND (r.carried_out_at IS NULL
-                  OR m.state = 'uncertain' AND r.carried_out_at > now() - %(quiet)s))
+                  OR m.state <> 'dead' AND r.carried_out_at > now() - %(quiet)s))
 ORDER BY m.id
 """
 OF_STRAYS = """

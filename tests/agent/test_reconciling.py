@@ -87,10 +87,11 @@ def test_an_attempt_that_a_dead_worker_left_open_is_made_again(talk: Talk, outbo
     replayed(talk, outbox, case)
 
 
-def test_a_conversation_that_nobody_goes_on_with_is_driven(talk: Talk, outbox: Any, broken: Any) -> None:
+@pytest.mark.parametrize("left", ["running", "stuck"])
+def test_a_conversation_that_nobody_goes_on_with_is_driven(talk: Talk, outbox: Any, broken: Any, left: str) -> None:
     talk.say("Use the credit")
     assert crashing.run(talk.thread, *script(talk), fault="batch.commit:1") == KILLED
-    broken()
+    broken(f"UPDATE public.agent_thread SET state = '{left}'")
     case = scanned.found_once(outbox, object_=f"halted:{talk.thread}")
     replayed(talk, outbox, case)
 
