@@ -55,3 +55,14 @@ def number(name: str, default: int) -> int:
 def words(name: str, default: str = "") -> list[str]:
     """Return a comma-separated list without its empty entries."""
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def rates(name: str) -> dict[str, tuple[int, int]]:
+    """Return how many a minute, and how many at once, by what they are counted for: `stripe:1200:40,email:60:10`."""
+    found = {}
+    for word in words(name):
+        kind, *numbers = word.split(":")
+        if len(numbers) != 2 or not all(number.isdecimal() and int(number) for number in numbers):
+            raise ImproperlyConfigured(f"{name} is destination:messages a minute:messages at once, not {word!r}.")
+        found[kind] = (int(numbers[0]), int(numbers[1]))
+    return found

@@ -80,6 +80,16 @@ def test_it_delivers_at_once_when_it_is_rung(desk: Desk, start: Any, ring: Any) 
     assert [desk.provider.movements(message["uid"]) for message in messages] == [[48_000]] * 12
 
 
+def test_it_delivers_without_bell_clock_and_broker(desk: Desk, start: Any, ring: Any) -> None:
+    start(*WORKER)
+    warm = desk.charge()
+    ring()
+    until(lambda: settled(desk, [warm]), seconds=30)
+
+    message = desk.charge()
+    until(lambda: settled(desk, [message]), seconds=10)
+
+
 def test_it_delivers_by_beat_alone(desk: Desk, start: Any) -> None:
     start(*WORKER)
     start("beat", "--pidfile=", "-l", "WARNING")
