@@ -12,8 +12,8 @@ from tests.outbox.provider import API_KEY, Provider
 KILLED = -signal.SIGKILL
 
 
-def start(provider: Provider, *, fault: str = "", log: Path | None = None) -> BaseProcess:
-    """Start a worker that delivers what is due, once, with a fault."""
+def start(provider: Provider, *, fault: str = "", log: Path | None = None, hands: int = 0) -> BaseProcess:
+    """Start a worker that delivers what is due, once, with a fault; with `hands` so many at once."""
     from tests import databases, forks, plugin  # a database of its own, which the killed process must not make again
 
     environment = os.environ | {
@@ -23,7 +23,7 @@ def start(provider: Provider, *, fault: str = "", log: Path | None = None) -> Ba
         "STRIPE_API_KEY": API_KEY,
         "STRIPE_API_BASE": provider.base,
     }
-    return forks.start(main, env=environment, log=log)
+    return forks.start(together, hands, env=environment, log=log) if hands else forks.start(main, env=environment, log=log)
 
 
 def end(worker: BaseProcess, *, seconds: float = 40) -> int | None:
@@ -40,3 +40,12 @@ def main() -> None:
     done: Any = relay.drain(connections.pool(), go_on=lambda: True, wake=lambda: None)
     connections.pool().close()
     sys.exit(bool(done))
+
+
+def together(hands: int) -> None:
+    """Deliver what is due, several at once."""
+    from ledger import connections
+    from outbox import crews
+
+    crews.Crew(hands=hands).work(connections.pool(), go_on=lambda: True, wake=lambda: None)
+    connections.pool().close()
