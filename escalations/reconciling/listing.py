@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from escalations import inbox, policies, questions
 from escalations.models import Escalation, Scan
-from escalations.reconciling.scanning import OF_MESSAGE
+from escalations.reconciling.scanning import OF_MESSAGE, STANDING
 from ledger import people, reconciling
 from ledger.marks import Mark
 from ledger.reconciling import Check
@@ -64,8 +64,8 @@ def mark_of(row: Escalation) -> Mark:
 
 def hold(rows: list[Escalation], *, last: Scan | None) -> list[str]:
     """Return what is true as far as the last scan saw: the sentences of the checks that nothing waits of."""
-    broken = {row.payload.get("check") or OF_MESSAGE for row in rows}
     counts = last.counts if last else {}
+    broken = {row.payload.get("check") or OF_MESSAGE for row in rows} | set(counts.get(STANDING, ()))
     asked = [check for check in reconciling.every() if not check.provider or counts.keys() & check.counts.keys()]
     return [check.holds for check in asked if check.name not in broken]
 
@@ -80,7 +80,7 @@ class Scanned:
     @property
     def counts(self) -> str:
         """Return what was compared: "48,213 executions, 9,870 messages"."""
-        counts = self.last.counts if self.last else {}
+        counts = {what: number for what, number in (self.last.counts if self.last else {}).items() if what != STANDING}
         return ", ".join(f"{number:,} {what}" for what, number in sorted(counts.items(), key=lambda one: -one[1]))
 
 

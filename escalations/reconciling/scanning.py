@@ -14,6 +14,7 @@ from ledger.reconciling import Disagreement, Get
 
 log = structlog.get_logger()
 OF_MESSAGE = "outbox.messages"  # the check of what a settled message asked by itself
+STANDING = "standing"  # among a scan's counts: the checks of what people let stand as it is
 GONE = "A scan found that both sides agree again."
 ASKED = """
 SELECT id, object, kind, state, payload ->> 'check' AS check FROM public.escalations_escalation
@@ -60,12 +61,13 @@ def settle(conn: Connection[Any], *, scan: scans.Row, found: Found) -> dict[str,
     """Open what is new and clear what is gone; write down, and return, what a scan of everything found."""
     asked = _asked(conn)
     known = {row["object"] for row in asked}
-    new = [open_for(conn, name=name, one=one, since=scan["started_at"])
-           for name, one in found.disagreements.values() if one.object not in known]  # fmt: skip
+    unknown = [(name, one) for name, one in found.disagreements.values() if one.object not in known]
+    new = [(name, open_for(conn, name=name, one=one, since=scan["started_at"])) for name, one in unknown]
+    stands = [name for name, opened in new if opened is None]
     told: dict[str, Any] = {
-        "counts": found.counts | ({"let stand": new.count(None)} if None in new else {}),
-        "found": len(found.disagreements) - new.count(None),
-        "opened": len(new) - new.count(None),
+        "counts": found.counts | ({"let stand": len(stands), STANDING: sorted(set(stands))} if stands else {}),
+        "found": len(found.disagreements) - len(stands),
+        "opened": len(new) - len(stands),
         "cleared": _clear(conn, asked, found),
         "error": found.error,
     }

@@ -69,6 +69,9 @@ def test_a_reviewer_settles_it(browse: Browse, reviewer: Any, differs: int, outb
     assert Decision.objects.get(escalation=differs).kind == "compensate"
     assert "It is settled." in client.get(f"/reconcile/{differs}/").content.decode()
     assert scanned.scan(outbox) == scanned.CLEAN, "it is known, and let stand"
+    page = client.get("/reconcile/").content.decode()
+    assert "1 let stand" in page
+    assert "Balances match their entries." not in page
     late = browse(person("marco", "reviewer")).post(f"/reconcile/{differs}/choose/", {"kind": "compensate", "text": "Me too."})
     assert late.status_code == 409
     assert "priya already marked this as put right" in late.content.decode()
