@@ -104,9 +104,7 @@ def open_for(
     outcome: str | None = None,
 ) -> int | None:
     """Open the escalation of a disagreement that a check found; None when it was settled since, or is let stand as it is."""
-    given = {"object": one.object, "since": since, "fingerprint": one.fingerprint}
-    (settled,) = conn.execute(SETTLED_SINCE, given).fetchone() or (False,)
-    if settled:
+    if is_settled(conn, one=one, since=since):
         return None
     return lifecycle.open(
         conn,
@@ -119,6 +117,13 @@ def open_for(
         ai_message_id=one.ai_message_id,
         follows=follows,
     )
+
+
+def is_settled(conn: Connection[Any], *, one: Disagreement, since: Any = None) -> bool:
+    """Return whether people let a disagreement stand just as it is, or settled it since then."""
+    given = {"object": one.object, "since": since, "fingerprint": one.fingerprint}
+    (settled,) = conn.execute(SETTLED_SINCE, given).fetchone() or (False,)
+    return bool(settled)
 
 
 def payload(name: str, one: Disagreement, *, outcome: str | None = None) -> dict[str, Any]:

@@ -64,3 +64,10 @@ def test_it_puts_each_before_a_person_once_when_it_is_told_to(differs: int, as_o
     assert "1 opened, 0 cleared." in run("--open")
     assert "0 opened, 0 cleared." in run("--open")
     assert [about for _, about, _, _ in scanned.asked(outbox)] == [f"balance:{differs}"]
+
+
+def test_it_does_not_complain_of_what_a_reviewer_let_stand(differs: int, as_outbox: None, outbox: Any, web: Any) -> None:
+    run("--open")
+    [(case, _, _, _)] = scanned.asked(outbox)
+    scanned.choose(web, case, "compensate", text="A bank fee.")
+    assert f"Let stand as it is by a reviewer: balance:{differs}." in run(code=None)

@@ -35,7 +35,8 @@ class Command(BaseCommand):
         with opened as conn:
             found = looking.everything(conn, get=outbox.provider())
             scan = self._open(conn, found) if options["open"] else {}
-        report = _report(found, scan=scan)
+            stands = _taken_out(conn, found)
+        report = _report(found, scan=scan) | {"let_stand": stands}
         self.stdout.write(json.dumps(report, indent=2, default=str) if options["json"] else _words(report))
         if found.errors or found.disagreements:
             raise SystemExit(2 if found.errors else 1)
@@ -44,6 +45,14 @@ class Command(BaseCommand):
         """Write down what was found, as a scan."""
         scan = scans.begin(conn)
         return scanning.settle(conn, scan=scan, found=found)
+
+
+def _taken_out(conn: "psycopg.Connection[Any]", found: Found) -> list[str]:
+    """Take out what people let stand as it is, and return its objects."""
+    stands = [about for about, (_, one) in found.disagreements.items() if scanning.is_settled(conn, one=one)]
+    for about in stands:
+        del found.disagreements[about]
+    return stands
 
 
 def _report(found: Found, *, scan: dict[str, Any]) -> dict[str, Any]:
@@ -79,6 +88,8 @@ def _words(report: dict[str, Any]) -> str:
     lines += [f"\nCould not compare {name}: {error}." for name, error in report["errors"].items()]
     if report["skipped"]:
         lines.append(f"\nNot compared, as the provider cannot be asked from here: {', '.join(report['skipped'])}.")
+    if report["let_stand"]:
+        lines.append(f"\nLet stand as it is by a reviewer: {', '.join(report['let_stand'])}.")
     if "opened" in report:
         lines.append(f"\n{report['opened']} opened, {report['cleared']} cleared.")
     return "\n".join(lines)
