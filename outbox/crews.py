@@ -4,7 +4,8 @@ A process has one crew. Whoever hears a bell while its crew is at work lets it l
 """
 
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -14,13 +15,13 @@ import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from outbox import breakers, finishing, relay
+from outbox import breakers, finishing, handlers, relay
 from outbox.leases import Row
 
 Pool = ConnectionPool[Connection[Any]]
 log = structlog.get_logger()
 
-HANDS = 8  # calls that a process makes at once; its pool needs one connection more
+HANDS = 8  # calls that a process makes at once to one destination: one that hangs keeps no other waiting
 PATIENCE = 5.0  # seconds: for a destination that opens sooner the crew waits, for another one the next bell rings
 
 
@@ -29,12 +30,12 @@ class Crew:
 
     def __init__(self, *, hands: int = HANDS) -> None:
         self.hands = hands
-        self._threads = ThreadPoolExecutor(hands, thread_name_prefix="outbox")
-        self._claiming = threading.Lock()
+        self._threads = ThreadPoolExecutor(hands * len(handlers.destinations()), thread_name_prefix="outbox")
         self._together = finishing.Together()
+        self._claiming = threading.Lock()
         self._changed = threading.Event()  # a bell was rung, or a hand is free
         self._rung = False
-        self._busy = 0
+        self._busy = Counter[str]()  # by destination
         self._counting = threading.Lock()
 
     def work(self, pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) -> None:
@@ -60,30 +61,34 @@ class Crew:
         while wait is not None and go_on():
             self._changed.wait(wait)
             self._changed.clear()
-            free = self.hands - self._busy
-            if not free:
-                wait = PATIENCE
-                continue
             self._rung = False
-            taken = relay.take(pool, limit=free)
+            rooms = self._rooms()
+            taken = relay.take(pool, rooms=rooms) if any(rooms.values()) else []
             for message in taken:
                 self._hand_over(pool, message)
-            if len(taken) == free and not woken:
+            if not woken and _is_full(taken, rooms):
                 wake()
                 woken = True
             wait = self._until_next(pool, taken=len(taken))
 
+    def _rooms(self) -> dict[str, int]:
+        """Return how many hands are free for each destination."""
+        with self._counting:
+            return {name: self.hands - self._busy[name] for name in handlers.destinations()}
+
     def _until_next(self, pool: Pool, *, taken: int) -> float | None:
         """Return seconds to wait for a change, or None when all is done."""
-        if taken or self._busy or self._rung:
-            return PATIENCE if self._busy else 0.0
+        if self._at_work():
+            return PATIENCE
+        if taken or self._rung:
+            return 0.0
         with pool.connection() as conn:
             opens = breakers.opens_in(conn)
         return None if opens is None or opens > PATIENCE else max(opens, 0.02)
 
     def _hand_over(self, pool: Pool, message: Row) -> None:
         with self._counting:
-            self._busy += 1
+            self._busy[message["destination"]] += 1
         self._threads.submit(self._carry, pool, message)
 
     def _carry(self, pool: Pool, message: Row) -> None:
@@ -93,13 +98,23 @@ class Crew:
             log.warning("outbox.message.left", message=message["id"], error=type(error).__name__)
         finally:
             with self._counting:
-                self._busy -= 1
+                self._busy[message["destination"]] -= 1
             self._changed.set()
 
+    def _at_work(self) -> bool:
+        with self._counting:
+            return self._busy.total() > 0
+
     def _wait_for_hands(self) -> None:
-        while self._busy:
+        while self._at_work():
             self._changed.wait(PATIENCE)
             self._changed.clear()
+
+
+def _is_full(taken: list[Row], rooms: Mapping[str, int]) -> bool:
+    """Return whether a destination filled all of its hands: more of it may be due."""
+    claimed = Counter(message["destination"] for message in taken)
+    return any(count == rooms[name] for name, count in claimed.items())
 
 
 @cache

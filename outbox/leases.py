@@ -3,7 +3,7 @@
 A lease is a fresh UUID and a time. Whoever finds its token gone has lost the message and touches it no more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -35,14 +35,14 @@ WITH gates AS MATERIALIZED (
     FROM public.outbox_destination WHERE name = ANY(%(destinations)s) AND (parked_until IS NOT NULL OR rate IS NOT NULL)
     FOR UPDATE SKIP LOCKED
 ), open AS (
-    SELECT d.name, %(limit)s::bigint AS room, false AS probing FROM unnest(%(destinations)s::text[]) AS d (name)
+    SELECT d.name, d.room, false AS probing FROM unnest(%(destinations)s::text[], %(rooms)s::bigint[]) AS d (name, room)
     WHERE NOT EXISTS (SELECT FROM public.outbox_destination o
                       WHERE o.name = d.name AND (o.parked_until IS NOT NULL OR o.rate IS NOT NULL))
     UNION ALL
-    SELECT name, least(%(limit)s, CASE WHEN probing THEN 1 END,
-                       CASE WHEN rate > 0 THEN greatest(0, floor(burst - extract(epoch FROM spent - now()) * rate / 60)) END
-                      )::bigint, probing
-    FROM gates WHERE passable
+    SELECT d.name, least(d.room, CASE WHEN probing THEN 1 END,
+                         CASE WHEN rate > 0 THEN greatest(0, floor(burst - extract(epoch FROM spent - now()) * rate / 60)) END
+                        )::bigint, probing
+    FROM gates JOIN unnest(%(destinations)s::text[], %(rooms)s::bigint[]) AS d (name, room) USING (name) WHERE passable
 ), due AS MATERIALIZED (  -- without it a plan may claim more rows than it should
     SELECT m.* FROM open CROSS JOIN LATERAL (
         SELECT m.id, m.state, m.destination, m.next_attempt_at, open.probing FROM public.outbox_message m
@@ -148,15 +148,19 @@ def claim(conn: Connection[Any], *, owner: str) -> Row | None:
     return next(iter(claim_some(conn, owner=owner, limit=1)), None)
 
 
-def claim_some(conn: Connection[Any], *, owner: str, limit: int) -> list[Row]:
+def claim_some(conn: Connection[Any], *, owner: str, limit: int, rooms: Mapping[str, int] | None = None) -> list[Row]:
     """Lease the messages that are due longest, at most `limit`, and return them in that order.
+
+    `rooms` says how many at most of a destination.
 
     Skipped: what an older unfinished message of its aggregate keeps waiting, what a person's request is open for, what its
     destination has no room for just now. `probing` in a row: it finds out whether a parked destination is open again.
     """
-    given = {"owner": owner, "lease": LEASE_SECONDS, "limit": limit, "longest": backoff.CAP}
+    given: dict[str, Any] = {"owner": owner, "lease": LEASE_SECONDS, "limit": limit, "longest": backoff.CAP}
+    names = handlers.destinations()
+    given |= {"destinations": names, "rooms": [max(0, (rooms or {}).get(name, limit)) for name in names]}
     with conn.cursor(row_factory=dict_row) as cursor:
-        found = cursor.execute(CLAIM, given | {"destinations": handlers.destinations()}).fetchall()
+        found = cursor.execute(CLAIM, given).fetchall()
     return sorted(found, key=lambda message: (message["next_attempt_at"], message["id"]))
 
 

@@ -4,7 +4,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,10 +48,10 @@ def drain(pool: Pool, *, go_on: Callable[[], bool], wake: Callable[[], object]) 
     return True
 
 
-def take(pool: Pool, *, limit: int) -> list[Row]:
-    """Claim at most `limit` messages, write ahead in one commit what can leave as it is, and return all that are held."""
+def take(pool: Pool, *, rooms: Mapping[str, int]) -> list[Row]:
+    """Claim at most so many messages of each destination, write ahead in one commit what can leave as it is; return them all."""
     with pool.connection() as conn:
-        claimed = leases.claim_some(conn, owner=owner(), limit=limit)
+        claimed = leases.claim_some(conn, owner=owner(), limit=sum(rooms.values()), rooms=rooms)
         for message in claimed:
             faults.reach("send.claimed", thread=message["thread"])
         leaving = [message for message in claimed if _leaves_as_it_is(message)]

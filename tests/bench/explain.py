@@ -27,7 +27,7 @@ def main(limit: int) -> None:
 
     explained = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + leases.CLAIM
     given = {"owner": "bench", "lease": leases.LEASE_SECONDS, "limit": limit, "longest": backoff.CAP}
-    given |= {"destinations": ["chat", "email", "stripe"]}
+    given |= {"destinations": ["chat", "email", "stripe"], "rooms": [limit] * 3}
     with connections.pool().connection() as conn:
         for _ in range(3):
             with conn.transaction(force_rollback=True):

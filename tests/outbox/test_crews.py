@@ -63,6 +63,23 @@ def test_it_looks_again_for_whoever_rings_meanwhile(desk: Desk, crew: crews.Crew
     worker.join()
 
 
+def test_a_destination_that_hangs_keeps_no_other_waiting(desk: Desk, crew: crews.Crew) -> None:
+    crew._busy["email"] = 4
+    notes, charges = [desk.charge(), desk.charge()], [desk.charge() for _ in range(3)]
+    desk.owner.execute("UPDATE public.outbox_message SET destination = 'email' WHERE id = ANY(%s)", ([n["id"] for n in notes],))
+    worker = threading.Thread(target=crew.work, args=(desk.pool,), kwargs={"go_on": always, "wake": always})
+    worker.start()
+
+    until(lambda: states(desk, charges) == {"succeeded"}, seconds=5)
+
+    assert states(desk, notes) == {"ready"}
+    assert {desk.read(message)["attempts"] for message in notes} == {0}
+    desk.owner.execute("DELETE FROM public.outbox_message WHERE destination = 'email'")
+    crew._busy["email"] = 0
+    crew._changed.set()
+    worker.join()
+
+
 def test_it_takes_up_nothing_when_it_is_told_to_stop(desk: Desk, crew: crews.Crew) -> None:
     message = desk.charge()
 

@@ -300,7 +300,14 @@ def buffers(conn: Any) -> int:
     """Return how many pages a claim looks at, and undo the claim."""
     explained = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + leases.CLAIM
     with conn.transaction(force_rollback=True):
-        given = {"owner": "x", "lease": 120, "limit": 1, "longest": 3600, "destinations": ["chat", "email", "stripe"]}
+        given = {
+            "owner": "x",
+            "lease": 120,
+            "limit": 1,
+            "longest": 3600,
+            "destinations": ["chat", "email", "stripe"],
+            "rooms": [1, 1, 1],
+        }
         plan = conn.execute(explained, given).fetchone()[0][0]["Plan"]
     return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
