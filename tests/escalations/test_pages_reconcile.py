@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from escalations import lifecycle
 from escalations.models import Decision, Scan
 from escalations.reconciling import scanning
 from tests.escalations import scanned
@@ -118,3 +119,32 @@ def test_a_scan_that_was_asked_for_is_carried_out_once(browse: Browse, reviewer:
 
 def test_what_is_no_disagreement_is_not_found_here(browse: Browse, reviewer: Any, scene: Callable[..., Scene]) -> None:
     assert browse(reviewer).get(f"/reconcile/{scene().asked()}/").status_code == 404
+
+
+def test_a_large_sum_waits_for_a_second_reviewer(browse: Browse, reviewer: Any, differs: int, owner: Any, web: Any) -> None:
+    owner.execute(
+        "INSERT INTO public.agent_policy (rule, tool, currency, value, reason, set_by)"
+        " VALUES ('second_reviewer', 'QueueCharge', 'EUR', 100, 'Careful.', 1)"
+    )
+    client, given = browse(reviewer), {"kind": "compensate", "text": "A bank fee."}
+    assert "above €1.00, a second reviewer" in client.get(f"/reconcile/{differs}/").content.decode()
+    answer = client.post(f"/reconcile/{differs}/choose/", given, follow=True)
+    assert "signed, 1 of 2" in answer.content.decode()
+    assert "Priya signed that it was put right elsewhere." in answer.content.decode()
+    assert row(web, differs) == "open"
+    assert client.post(f"/reconcile/{differs}/choose/", given).status_code == 409
+    assert browse(person("marco", "reviewer")).post(f"/reconcile/{differs}/choose/", given).status_code == 302
+    assert row(web, differs) == "done"
+
+
+def test_what_somebody_else_holds_is_not_settled(browse: Browse, reviewer: Any, differs: int, web: Any) -> None:
+    lifecycle.claim(web, escalation=differs, user=person("marco", "reviewer").id)
+    client = browse(reviewer)
+    assert "Marco holds it." in client.get(f"/reconcile/{differs}/").content.decode()
+    assert client.post(f"/reconcile/{differs}/choose/", {"kind": "compensate", "text": "Mine."}).status_code == 409
+
+
+def test_its_case_leads_to_the_desk(browse: Browse, reviewer: Any, differs: int) -> None:
+    page = browse(reviewer).get(f"/escalations/{differs}/").content.decode()
+    assert f'href="/reconcile/{differs}/"' in page
+    assert 'value="close"' not in page
