@@ -23,6 +23,12 @@ DEEDS = {
     "withdraw": "Withdrawn by {}",
     "expire": "Nobody decided in time",
     "settle": "It came right by itself",
+    "adopt": "Taken over from the provider by {}",
+    "resend": "Sent again by {}",
+    "settle_rejected": "Settled as refused by {}",
+    "compensate": "Put right by {}",
+    "refund": "Sent back by {}",
+    "replay_thread": "Replayed by {}",
 }
 
 SAID = {
@@ -34,6 +40,12 @@ SAID = {
     "withdraw": "{} withdrew the request",
     "expire": "Nobody decided in time: it expired",
     "settle": "Nobody has to look any more",
+    "adopt": "{} took over what the provider says",
+    "resend": "{} had it sent again",
+    "settle_rejected": "{} settled it as refused",
+    "compensate": "{} put it right elsewhere",
+    "refund": "{} had the money sent back",
+    "replay_thread": "{} had the conversation go on from where it stopped",
 }
 
 

@@ -78,7 +78,7 @@ def test_what_was_applied_before_a_worker_died_is_told_and_not_done_twice(talk: 
     replayed(talk, outbox, case)
 
 
-def test_an_attempt_that_a_dead_worker_left_open_is_made_again(talk: Talk, outbox: Any, broken: Any) -> None:
+def test_an_attempt_that_a_dead_worker_left_open_is_made_again(talk: Talk, outbox: Any, broken: Any, as_role: Any) -> None:
     talk.say("Use the credit")
     assert crashing.run(talk.thread, *script(talk), fault="batch.commit:1") == KILLED
     broken("UPDATE public.agent_thread SET state = 'idle'")
