@@ -21,7 +21,8 @@ SELECT id, %(kind)s, %(reason)s, %(user)s, %(escalation)s FROM public.outbox_mes
 ON CONFLICT DO NOTHING
 """
 POSSIBLE = "SELECT {each} FROM public.outbox_message WHERE id = %(message)s"
-AT_PROVIDER = "repeat <> 'harmless'"  # what is harmless has no object that could be asked about
+MATTERS = "repeat <> 'harmless'"
+AT_PROVIDER = f"{MATTERS} AND destination = 'stripe'"  # only there it can be asked what became of something
 ALLOWED = {
     "cancel": "state IN ('ready', 'leased') AND first_sent_at IS NULL",
     "replay": "state = 'dead' AND NOT compensation_needed",
@@ -30,7 +31,7 @@ ALLOWED = {
     "resend": "state IN ('uncertain', 'dead') AND first_sent_at IS NOT NULL AND repeat = 'keyed' AND NOT compensation_needed"
     " AND (key_deadline IS NULL OR key_deadline > now())",
     "settle_rejected": f"state IN ('uncertain', 'dead') AND {AT_PROVIDER}",
-    "compensate": f"(state = 'dead' OR compensation_needed) AND {AT_PROVIDER}",
+    "compensate": f"(state = 'dead' OR compensation_needed) AND {MATTERS}",
     "refund": "state IN ('uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND topic = ANY(%(takers)s)",
 }
 OPEN = """

@@ -35,6 +35,18 @@ def test_it_takes_a_request_only_where_it_makes_sense(desk: Desk, web: Any, kind
             ask(web, message, kind)
 
 
+@pytest.mark.parametrize("change", ["repeat = 'harmless'", "destination = 'chat', repeat = 'never'"])
+def test_it_asks_nobody_who_cannot_say(desk: Desk, web: Any, change: str) -> None:
+    message = desk.charge()
+    desk.put(message, "dead")
+    desk.owner.execute(f"UPDATE public.outbox_message SET {change}")
+
+    found = set(requests.possible(web, message=message["id"]))
+
+    assert found & {"look_up", "adopt", "settle_rejected"} == set()
+    assert ("compensate" in found) is ("never" in change)
+
+
 def lost(desk: Desk, message: Row, *, when: str, path: str, dead: bool = True) -> Row:
     """Let the answer to a call be lost, and the message be dead of it."""
     if dead:

@@ -4,26 +4,11 @@ from typing import Any
 
 import pytest
 
-from outbox import leases, requests
+from outbox import leases
 from outbox.models import Message
 from outbox.requests import NotPossible
+from tests.outbox.asking import ask, carry_out, outcome
 from tests.outbox.desk import Desk
-
-
-def ask(web: Any, message: dict[str, Any], kind: str) -> None:
-    with web.transaction():
-        requests.ask(web, message=message["id"], kind=kind, reason="the customer called", user=7)
-
-
-def carry_out(desk: Desk) -> int:
-    with desk.pool.connection() as conn:
-        return requests.carry_out(conn)
-
-
-def outcome(desk: Desk) -> str | None:
-    found: str | None = desk.one("SELECT outcome FROM public.outbox_request ORDER BY id DESC LIMIT 1")["outcome"]
-    return found
-
 
 ALLOWED = {"cancel": {"ready", "leased"}, "replay": {"dead"}}
 
