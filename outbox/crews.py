@@ -4,6 +4,7 @@ A process has one crew. Whoever hears a bell while its crew is at work lets it l
 """
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ Pool = ConnectionPool[Connection[Any]]
 log = structlog.get_logger()
 
 HANDS = 8  # calls that a process makes at once to one destination: one that hangs keeps no other waiting
+GATHER = 0.003  # seconds for more hands to come free while more is due than they hold: one commit then serves them all
 PATIENCE = 5.0  # seconds: for a destination that opens sooner the crew waits, for another one the next bell rings
 
 
@@ -56,17 +58,20 @@ class Crew:
 
     def _work(self, pool: Pool, go_on: Callable[[], bool], wake: Callable[[], object]) -> None:
         """Claim whenever something may be due and a hand is free."""
-        woken = False
+        woken = full = False
         wait: float | None = 0.0
         while wait is not None and go_on():
             self._changed.wait(wait)
+            if full:
+                time.sleep(GATHER)
             self._changed.clear()
             self._rung = False
             rooms = self._rooms()
             taken = relay.take(pool, rooms=rooms) if any(rooms.values()) else []
             for message in taken:
                 self._hand_over(pool, message)
-            if not woken and _is_full(taken, rooms):
+            full = _is_full(taken, rooms)
+            if full and not woken:
                 wake()
                 woken = True
             wait = self._until_next(pool, taken=len(taken))
