@@ -138,12 +138,6 @@ def _armed() -> Armed | None:
     return Armed(parse(settings.FAULT), seconds=settings.FAULT_SECONDS) if settings.FAULT else None
 
 
-def stands() -> bool:
-    """Say whether something is to stand still at a place: what else is done at once must then not wait for it."""
-    armed = _armed()
-    return armed is not None and any(fault.action == "sleep" for fault in armed.faults)
-
-
 def reach(point: str, *, thread: UUID | None = None, first: Callable[[], object] | None = None) -> None:
     """Come by a fault point. Before something strikes `first` is called: it brings what was sent so far to the server."""
     armed = _armed()

@@ -16,7 +16,6 @@ import structlog
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
-from ledger import faults
 from outbox import breakers, finishing, handlers, relay
 from outbox.leases import Row
 
@@ -99,11 +98,7 @@ class Crew:
 
     def _carry(self, pool: Pool, message: Row) -> None:
         try:
-            if faults.stands():
-                faults.reach("send.claimed", thread=message["thread"])
-                relay.deliver(pool, message)
-            else:
-                relay.deliver(pool, message, finish=self._together.finish)
+            relay.deliver(pool, message, finish=self._together.finish)
         except psycopg.OperationalError as error:  # its lease runs out; if the database is away, claiming says so
             log.warning("outbox.message.left", message=message["id"], error=type(error).__name__)
         finally:

@@ -67,11 +67,11 @@ def refund(page: Page, login: Login, stack_connect: Connect) -> Callable[[str, s
 def test_it_shows_what_was_withdrawn_before_it_was_sent(
     page: Page, new_page: Callable[[], Page], login: Login, refund: Refund, provider: Provider
 ) -> None:
-    provider("POST", "/_sandbox/faults", when="before", mode="429", method="POST", path="/v1/refunds", count=None)
+    provider("POST", "/_sandbox/faults", when="before", mode="lock_timeout", method="POST", path="/v1/refunds", count=None)
     refund("Placeholder Press GmbH", "€10")
     card = page.locator("article.batch").last
     expect(card.locator(".call > .st")).to_have_text("Queued")
-    expect(card).to_contain_text("Nothing was sent yet")
+    expect(card).to_contain_text("asked us to wait. Nothing was executed.")
     admin = new_page()
     login(admin, "admin")
     admin.goto("/outbox/?state=ready")

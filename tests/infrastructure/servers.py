@@ -36,10 +36,13 @@ class Cluster:
 
     def terminate_everybody(self) -> None:
         """End every session of the database but this one."""
-        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        others = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        living = "SELECT 1 FROM pg_stat_activity WHERE pid = ANY(%s)"
         with psycopg.connect(self.address(), autocommit=True) as conn:
-            conn.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
-            until(lambda: not conn.execute(f"SELECT 1 {others}").fetchall(), what="no other session")
+            ended = [pid for (pid,) in conn.execute(others).fetchall()]
+            conn.execute("SELECT pg_terminate_backend(pid, 5000) FROM unnest(%s::int[]) AS pid", (ended,))
+            # Who connects again at once is another session.
+            until(lambda: not conn.execute(living, (ended,)).fetchall(), what="the end of every session")
 
     def restart_at_once(self) -> None:
         """Let the server drop everything and recover, as `pg_ctl restart -m immediate` does."""

@@ -61,8 +61,8 @@ PASSED: Mapping[Way, Mapping[str, int]] = MappingProxyType(
 WEB = ("words.committed", "decision.committed", "webhook.verified", "webhook.stored")
 OUTBOX = ("send.", "webhook.taken", "webhook.adopted")
 THREADLESS = "webhook."  # an event belongs to no thread until it is looked at
-# Here the customer's rows are locked.
-INSIDE = ("batch.savepoint", "batch.write", "batch.release", "batch.commit", "send.settling")
+# Here a process does something for all of its conversations by one hand: claiming messages, and settling them.
+ALONE = ("send.claimed", "send.settling", "send.settled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +89,9 @@ class Case:
         return "" if self.point.startswith(THREADLESS) else thread
 
     @property
-    def locks(self) -> bool:
-        """Say whether a conversation that stands at the point keeps others of its customer from going on."""
-        return self.point in INSIDE
+    def holds(self) -> bool:
+        """Say whether a conversation that stands at the point keeps the process's others from going on."""
+        return self.point in ALONE
 
     def fault(self, thread: str, *, action: str) -> str:
         """Return what the process is armed with: to die there, or to stand there until it is killed."""

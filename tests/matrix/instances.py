@@ -18,7 +18,12 @@ from tests.waiting import until
 LONG = 90  # seconds for a part to come up on a machine that does other things too
 NEVER = "send.settled:1000000:kill"  # armed with it, a process logs where it comes by and lives
 # Whoever stands at a point stands there until the process is killed.
-ENVIRONMENT = {"BACKSTOP_FAULT": NEVER, "BACKSTOP_FAULT_SECONDS": "900", "BACKSTOP_OFFLINE_TOKEN_MS": "0"}
+ENVIRONMENT = {
+    "BACKSTOP_FAULT": NEVER,
+    "BACKSTOP_FAULT_SECONDS": "900",
+    "BACKSTOP_OFFLINE_TOKEN_MS": "0",
+    "BACKSTOP_LEASE_SECONDS": "21",  # the shortest: each wave waits until the one before was taken over
+}
 
 
 def up(data: Path) -> Stack:

@@ -114,8 +114,8 @@ class _Run:
 
     def _strike(self, wave: Wave, log: Log) -> None:
         """Bring the conversations to their points, those last for which others would have to wait, and kill the process."""
-        for locks in (False, True):
-            self._bring([result for result in wave.results if result.case.locks == locks], wave.action, log)
+        for holds in (False, True):
+            self._bring([result for result in wave.results if result.case.holds == holds], wave.action, log)
         if wave.action != "kill" or wave.results[0].complaints:
             instances.kill(self.stack, wave.part)
         for result in wave.results:

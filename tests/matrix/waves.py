@@ -45,8 +45,8 @@ class Wave:
 
     def takes(self, result: Result) -> bool:
         """Say whether one more would not be in the way of the others."""
-        locked = {other.talk.customer for other in self.results if other.case.locks}
-        return len(self.results) < MOST[self.part] and not (result.case.locks and result.talk.customer in locked)
+        held = any(other.case.holds for other in self.results)
+        return len(self.results) < MOST[self.part] and not (result.case.holds and held)
 
 
 def of(results: list[Result], *, part: str) -> list[Wave]:

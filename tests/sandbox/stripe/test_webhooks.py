@@ -189,7 +189,9 @@ def test_dropped_and_sent_again(own: Sandbox, receiver: Receiver) -> None:
     lost = customer(own, "lost")
     customer(own, "found")
     assert receiver.next().data.object.name == "found"
-    (event,) = own.client().v1.events.list({"delivery_success": False}).data
+    undelivered = own.client().v1.events.list
+    until(lambda: len(undelivered({"delivery_success": False}).data) == 1, what="the answer to the one that arrived")
+    (event,) = undelivered({"delivery_success": False}).data
     assert event.data.object.id == lost
     own.control("webhooks", {"action": "resend", "event": event.id})
     assert receiver.next().id == event.id
