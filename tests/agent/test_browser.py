@@ -15,7 +15,7 @@ from tests.agent.test_cards import CHARGE, CREATE, CREDIT, TOO_MUCH, held
 from tests.agent.test_pages import PAYLOADS
 from tests.agent.test_stream import session_of
 from tests.browser.looks import problems
-from tests.stack import Complaints
+from tests.stack import Complaints, profile
 from tests.waiting import until
 
 Open = Callable[..., Page]
@@ -36,7 +36,7 @@ def visit(server: Server, browser: Browser, complaints: Complaints, scene: Scene
     opened = []
 
     def open_page(path: str = "", *, user: Any = None, **options: Any) -> Page:
-        context = browser.new_context(base_url=server.address, **{"viewport": {"width": 1440, "height": 900}} | options)
+        context = profile(browser, base_url=server.address, **{"viewport": {"width": 1440, "height": 900}} | options)
         opened.append(context)
         cookie = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(user or scene.staff), "url": server.address}
         context.add_cookies([cookie])  # type: ignore[list-item]
@@ -252,7 +252,7 @@ def test_it_shows_how_the_other_conversations_stand(visit: Open, scene: Scene, o
 
 def test_it_says_that_it_is_not_live_and_comes_back(scene: Scene, browser: Browser) -> None:
     with serving() as first:
-        context = browser.new_context(base_url=first.address)
+        context = profile(browser, base_url=first.address)
         cookie = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(scene.staff), "url": first.address}
         context.add_cookies([cookie])  # type: ignore[list-item]
         page = context.new_page()

@@ -13,7 +13,7 @@ from tests.agent.scenes import make_user
 from tests.agent.serving import Server, serving
 from tests.agent.test_stream import session_of
 from tests.browser.looks import problems
-from tests.stack import Complaints
+from tests.stack import Complaints, profile
 
 Connection = psycopg.Connection[Any]
 Visit = Callable[..., Page]
@@ -34,7 +34,7 @@ def visit(server: Server, browser: Browser, complaints: Complaints, owner: Conne
     opened = []
 
     def open_page(path: str, *, user: Any, **options: Any) -> Page:
-        context = browser.new_context(base_url=server.address, **options)
+        context = profile(browser, base_url=server.address, **options)
         opened.append(context)
         session = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(user), "url": server.address}
         context.add_cookies([session])

@@ -11,6 +11,7 @@ import httpx
 import psycopg
 import pytest
 import redis
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 
@@ -68,6 +69,13 @@ def listening(http: httpx.Client, scene: Scene, *, after: int | None = None, las
         yield Listening(response)
 
 
+def subscribed(scene: Scene) -> bool:
+    """Return whether a web process hears what is published for the thread; what was published before is lost on it."""
+    with redis.Redis.from_url(settings.REDIS_URL) as broker:
+        ((_, listeners),) = broker.pubsub_numsub(events.channel(scene.desk.thread))
+    return bool(listeners)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """Return a web process with a broker."""
@@ -89,6 +97,7 @@ def test_it_streams_the_text_as_it_grows_escaped_and_whole(server: Server, scene
     with client(server, scene.staff) as http, listening(http, scene, after=0) as stream:
         scene.emits()
         stream.next()
+        until(lambda: subscribed(scene), what="a web process that listens")
         for text in ("Hel", "Hello <b>", "Hello <b>\nand & more"):
             events.publish(scene.desk.thread, "draft", text=text)
             expected = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -13,7 +13,7 @@ from billing import invoices
 from sandbox.demo import books
 from sandbox.demo.cast import DemoCustomer
 from sandbox.demo.provider import Provider
-from tests.stack import Complaints, Stack
+from tests.stack import Complaints, Stack, profile
 from tests.waiting import until
 
 SOON = 30  # seconds: a loaded machine is slow, a stuck one is stuck
@@ -67,7 +67,7 @@ class Office:
 
     def page(self, login: str, path: str = "", **options: Any) -> Page:
         """Return a page at a browser of its own where somebody is logged in; without a login, nobody."""
-        context = self.browser.new_context(base_url=self.stack.address, **options)
+        context = profile(self.browser, base_url=self.stack.address, **options)
         self.opened.callback(context.close)
         if login:
             context.add_cookies(self._cookies(login))
@@ -80,7 +80,7 @@ class Office:
 
     def _cookies(self, login: str) -> Any:
         if login not in self.cookies:
-            context = self.browser.new_context(base_url=self.stack.address)
+            context = profile(self.browser, base_url=self.stack.address)
             page = context.new_page()
             page.goto("/login/")
             page.fill("[name=username]", self.stack.logins[login][0])

@@ -13,7 +13,7 @@ from tests.agent.serving import Server, serving
 from tests.browser.looks import problems
 from tests.escalations.questions import ask, row, show
 from tests.escalations.scenes import person
-from tests.stack import Complaints
+from tests.stack import Complaints, profile
 
 Open = Callable[..., Page]
 
@@ -43,7 +43,7 @@ def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[
     ) -> Page:
         client = Client()
         client.force_login(person(name, role), backend="django.contrib.auth.backends.ModelBackend")
-        context = browser.new_context(base_url=server.address, viewport={"width": width, "height": 844}, **more)
+        context = profile(browser, base_url=server.address, viewport={"width": width, "height": 844}, **more)
         opened.append(context)
         cookie = configured.SESSION_COOKIE_NAME
         context.add_cookies([{"name": cookie, "value": client.cookies[cookie].value, "url": server.address}])

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.agent.serving import Server, serving
 from tests.escalations.scenes import Scene, person
-from tests.stack import Complaints
+from tests.stack import Complaints, profile
 
 Begin = Callable[..., Scene]
 Open = Callable[..., Page]
@@ -32,7 +32,7 @@ def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[
     def open_page(user: Any, path: str, *, width: int = 1440) -> Page:
         client = Client()
         client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-        context = browser.new_context(base_url=server.address, viewport={"width": width, "height": 844})
+        context = profile(browser, base_url=server.address, viewport={"width": width, "height": 844})
         opened.append(context)
         name = configured.SESSION_COOKIE_NAME
         context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.address}])
