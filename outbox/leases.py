@@ -47,8 +47,8 @@ WITH gates AS MATERIALIZED (
     SELECT m.* FROM open CROSS JOIN LATERAL (
         SELECT m.id, m.state, m.destination, m.next_attempt_at, open.probing FROM public.outbox_message m
         WHERE m.destination = open.name AND m.state IN ({claimable}) AND NOT m.blocked AND m.next_attempt_at <= now()
-          AND NOT EXISTS (SELECT FROM public.outbox_message older
-                          WHERE older.aggregate = m.aggregate AND older.id < m.id AND older.state IN ({unfinished}))
+          AND m.id = (SELECT first.id FROM public.outbox_message first  -- by its index, whatever is known of the table
+                      WHERE first.aggregate = m.aggregate AND first.state IN ({unfinished}) ORDER BY first.id LIMIT 1)
           AND NOT EXISTS (SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND r.carried_out_at IS NULL)
         ORDER BY m.next_attempt_at, m.id LIMIT open.room
         FOR UPDATE OF m SKIP LOCKED
