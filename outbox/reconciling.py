@@ -82,10 +82,10 @@ def verdict(message: Any, *, looked: str | None) -> Verdict:
 def facts(message: Any, *, looked: str | None) -> Iterator[Fact]:
     """Yield what we believe beside what the provider was seen to say."""
     seen = message.seen or {}
-    blank = "nothing of ours" if looked == "absent" else NOT_LOOKED_UP
+    blank = "nothing of ours" if looked == "absent" else "—"
     yield _amount(message, seen, blank=blank)
     yield Fact(name="Our id", ours=str(message.uid), theirs=str((seen.get("metadata") or {}).get("backstop_uid") or blank))
-    status = str(seen.get("status") or blank).replace("_", " ")
+    status = str(seen.get("status") or (blank if looked == "absent" else NOT_LOOKED_UP)).replace("_", " ")
     yield Fact(name="Outcome", ours=message.state, theirs=status, differs=message.state != status)
     theirs = str(seen.get("id") or blank)
     ours = message.provider_id or "none stored"

@@ -39,7 +39,7 @@ SELECT id, message_id, kind, reason, requested_by, now() - requested_at AS age F
 WHERE carried_out_at IS NULL AND message_id IS NOT NULL AND id > %s ORDER BY id LIMIT 1
 """
 HELD = "SELECT id FROM public.outbox_request WHERE id = %s AND carried_out_at IS NULL FOR UPDATE SKIP LOCKED"
-DONE = "UPDATE public.outbox_request SET carried_out_at = now(), outcome = %s WHERE id = %s"
+DONE = "UPDATE public.outbox_request SET carried_out_at = clock_timestamp(), outcome = %s WHERE id = %s"
 
 
 class NotPossible(Exception):

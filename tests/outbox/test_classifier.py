@@ -173,6 +173,9 @@ ANSWERS: dict[str, tuple[str, Make, type[Exception] | None, str, bool, str | Non
     "more than is left": (
         *("pm_card_visa", lambda shop: shop.refund(48_001), stripe.InvalidRequestError, "rejected", True, "invalid_request"),
     ),
+    "a charge that is disputed": (
+        *("pm_card_createDispute", Shop.refund, stripe.InvalidRequestError, "rejected", False, "charge_disputed"),
+    ),
     "a parameter that is unknown": (
         *(
             "pm_card_visa",
