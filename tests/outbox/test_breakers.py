@@ -97,8 +97,9 @@ def test_a_lock_that_took_too_long_parks_nobody(desk: Desk) -> None:
 
     desk.deliver()
 
-    assert [desk.read(message)["state"] for message in (first, second)] == ["ready", "succeeded"]
-    assert desk.read(first)["attempts"] == 0
+    assert desk.read(second)["state"] == "succeeded"
+    locked = desk.read(first)  # sent again by now, where chance let it wait for next to nothing
+    assert (locked["spared"], locked["attempts"]) == (1, int(locked["state"] == "succeeded"))
     assert desk.owner.execute("SELECT 1 FROM public.outbox_destination").fetchone() is None
 
 
