@@ -44,6 +44,14 @@ def flag(name: str, default: bool = False) -> bool:
     return known[value]
 
 
+def choice(name: str, among: tuple[str, ...], default: str = "") -> str:
+    """Return one of these words."""
+    value = os.environ.get(name, "").strip().lower() or default
+    if value and value not in among:
+        raise ImproperlyConfigured(f"{name} must be {' or '.join(among)}, not {value!r}.")
+    return value
+
+
 def number(name: str, default: int) -> int:
     """Return a whole number."""
     value = os.environ.get(name, "").strip() or str(default)

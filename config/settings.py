@@ -211,6 +211,8 @@ STRIPE_API_BASE = env.text("STRIPE_API_BASE", instance.value("stripe", "api_base
 STRIPE_TIMEOUTS = (3, env.number("BACKSTOP_STRIPE_TIMEOUT", 20))
 STRIPE_API_VERSION = "2026-10-28.endive"  # frozen into each message: a re-send must not change
 BACKSTOP_RATES = env.rates("BACKSTOP_RATES")  # of each destination that must not be asked too often; no other is slowed
+# Of which mode the key is: events of the other one are refused, by a process that must not have the key.
+STRIPE_MODE = env.choice("STRIPE_MODE", ("live", "test"), "test" if instance.value("stripe", "api_key") else "")
 STRIPE_WEBHOOK_SECRETS = env.words("STRIPE_WEBHOOK_SECRETS", instance.value("stripe", "webhook_secret") or "")
 
 # -- telling reviewers: by e-mail, and by a chat's incoming webhook whose address only outbox reads; both through the outbox

@@ -12,6 +12,11 @@ def is_live(key: str) -> bool:
     return key.startswith(("sk_live_", "rk_live_"))
 
 
+def mode(key: str) -> str:
+    """Return the mode that the key is of, `live` or `test`, as settings.STRIPE_MODE has it for processes without the key."""
+    return "live" if is_live(key) else "test"
+
+
 def check_key(key: str, base: str) -> None:
     """Raise LiveKeyElsewhere for a live key with an address that is not Stripe's."""
     if is_live(key) and base.rstrip("/") != LIVE_BASE:

@@ -74,7 +74,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     except sends_after.TooLate:
         return _page(request, pk, late=True, status=HTTPStatus.CONFLICT)
     log.info("outbox.request.recorded", message=pk, kind="cancel", user=request.user.pk)
-    bell.ring("outbox.deliver")
+    requests.announce()
     notes.info(request, UNDONE, extra_tags="info")
     return redirect("outbox:message", pk)
 
@@ -93,7 +93,7 @@ def resume(request: HttpRequest, name: str) -> HttpResponse:
     except resumptions.NotParked:
         return _list(request, conflict=name, status=HTTPStatus.CONFLICT)
     log.info("outbox.request.recorded", destination=name, kind="resume", user=request.user.pk)
-    bell.ring("outbox.deliver")
+    requests.announce()
     notes.info(request, f"Asked to try {name} now. The outbox worker does so within seconds.", extra_tags="info")
     return redirect("outbox:messages")
 
@@ -126,7 +126,7 @@ def webhook(request: HttpRequest) -> HttpResponse:
         faults.reach("webhook.verified")
         with connections.writing() as conn:
             new = webhooks.store(conn, event=event)
-    except (gateway.BadWebhook, webhooks.Malformed) as error:
+    except (gateway.BadWebhook, webhooks.Malformed, webhooks.WrongMode) as error:
         log.warning("outbox.webhook.refused", reason=str(error))
         return HttpResponse(str(error), status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
     log.info("outbox.webhook.received", event_id=event["id"], type=event["type"], new=new)
@@ -147,7 +147,7 @@ def _ask(request: HttpRequest, pk: int, *, kind: str) -> HttpResponse:
     except requests.NotPossible:
         return _page(request, pk, form=form, conflict=True, status=HTTPStatus.CONFLICT)
     log.info("outbox.request.recorded", message=pk, kind=kind, user=request.user.pk)
-    bell.ring("outbox.deliver")
+    requests.announce()
     notes.info(request, ASKED[kind], extra_tags="info")
     return redirect("outbox:message", pk)
 
@@ -164,7 +164,7 @@ def _ask_several(request: HttpRequest) -> HttpResponse:
     with connections.writing() as conn:
         asked = bulk.ask(conn, messages=chosen, **given)
     log.info("outbox.request.recorded", messages=asked, kind=kind, user=request.user.pk)
-    bell.ring("outbox.deliver")
+    requests.announce()
     notes.info(request, bulk.said(kind, asked=len(asked), left=len(chosen) - len(asked)), extra_tags="info")
     return redirect("outbox:messages")
 

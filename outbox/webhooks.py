@@ -60,6 +60,7 @@ LIMIT 1
 """
 OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
 ID = re.compile(r"\w+", re.ASCII)  # of an object that a message of ours can have made; look-ups put it into an address
+UNKNOWN_MODE = "No mode is known to take events of: STRIPE_MODE is not set."
 MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
 
 
@@ -67,19 +68,30 @@ class Malformed(Exception):
     """The event lacks what it is known by, or holds what no database stores."""
 
 
+class WrongMode(Exception):
+    """The event is of the mode that our key is not of, or does not say."""
+
+
 def store(conn: Connection[Any], *, event: Mapping[str, Any]) -> bool:
-    """Keep a verified event and return whether it is new; raise Malformed.
+    """Keep a verified event of our mode and return whether it is new; raise Malformed or WrongMode.
 
     An event about an object without an id, as a balance is, is kept too: refusing it would have it sent for days.
     """
     fields = (event.get("id"), event.get("type"))
     if not all(is_name(field) for field in fields):
         raise Malformed("The event has no id or no type.")
+    if not is_of_mode(event, settings.STRIPE_MODE):
+        raise WrongMode(f"The event is not of the {settings.STRIPE_MODE} mode." if settings.STRIPE_MODE else UNKNOWN_MODE)
     known = about(event).get("id")
     try:
         return conn.execute(STORE, (*fields, known if is_name(known) else "", Jsonb(dict(event)))).rowcount == 1
     except (psycopg.DataError, UnicodeEncodeError) as error:  # a NUL or half a surrogate pair in a text
         raise Malformed("The event holds characters that cannot be stored.") from error
+
+
+def is_of_mode(event: Mapping[str, Any], mode: str) -> bool:
+    """Return whether an event says that it is of this mode, `live` or `test`; of no mode when none is known."""
+    return event.get("livemode") is {"live": True, "test": False}.get(mode, ...)
 
 
 def is_name(field: Any) -> bool:
@@ -127,8 +139,8 @@ def _tried(pool: Pool, event: Row) -> str | None:
 def _process(pool: Pool, event: Row) -> str | None:
     if event["type"] not in TYPES:
         return "ignored"
-    if event["payload"].get("livemode") is not live.is_live(settings.STRIPE_API_KEY):
-        return "wrong mode"
+    if not is_of_mode(event["payload"], live.mode(settings.STRIPE_API_KEY)):
+        return "wrong mode"  # whoever took it in was told another mode than that of our key
     with pool.connection() as conn:
         message = _message(conn, event)
         twin = message and _twin(conn, event)
@@ -136,6 +148,8 @@ def _process(pool: Pool, event: Row) -> str | None:
         return "not ours"
     if twin:
         return f"same as {twin}"
+    if (event["payload"].get("account") or "") != message["account"]:
+        return "another account"
     if message["provider_id"] not in (None, event["object_id"]):
         return "another object"  # such as one whose creation got no answer and was replaced
     if _says_nothing_new(message, event):

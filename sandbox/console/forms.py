@@ -110,7 +110,7 @@ class BehaviourForm(forms.Form):
 
 
 class ForgeForm(forms.Form):
-    """An event delivered in a way that an application must refuse, or ignore once it knows which mode its key is of."""
+    """An event delivered in a way that an application must refuse."""
 
     HOWS = {
         "secret": "signed with another secret",

@@ -124,12 +124,12 @@ def behave(request: HttpRequest) -> HttpResponse:
 @needs(check_user)
 @only_here
 def forge(request: HttpRequest) -> HttpResponse:
-    """Deliver an event in a way that must be refused or ignored, and say how it was answered."""
+    """Deliver an event in a way that must be refused, and say how it was answered."""
     form = forms.ForgeForm(request.POST)
 
     def act(there: Remote) -> str:
         answer = there.post("webhooks", {"action": "forge", **form.cleaned_data})["status"]
-        return f"Backstop answered {answer}: {'taken in, to be judged as it is processed.' if answer < 300 else 'refused.'}"
+        return f"Backstop answered {answer}: {'taken in, which it should not have been.' if answer < 300 else 'refused.'}"
 
     return _do(request, form, tab="webhooks", act=act)
 

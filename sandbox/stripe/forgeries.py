@@ -1,4 +1,4 @@
-"""Deliveries that an application must refuse or ignore: of others, changed, too old, from the future, of the live mode."""
+"""Deliveries that an application must refuse: of others, changed, too old, from the future, of the live mode."""
 
 import dataclasses
 import http.client

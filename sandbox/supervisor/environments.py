@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from outbox import live
+
 # What the machine's own settings are called.
 MACHINE = (
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
@@ -32,6 +34,8 @@ def for_child(*, name: str, data: Path, login: str, given: Mapping[str, str] = o
     kept = {key: value for key, value in given.items() if name == "agent" or wanted(key)}
     kept = {key: value for key, value in kept.items() if key not in WITHHELD and not key.startswith("PYTEST_")}
     kept |= {key: given[key] for key in SECRETS.get(name, ()) if key in given}
+    if given.get("STRIPE_API_KEY"):  # everybody may know of which mode it is
+        kept["STRIPE_MODE"] = live.mode(given["STRIPE_API_KEY"])
     return kept | {
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "BACKSTOP_DATA": str(data),

@@ -63,6 +63,7 @@ def test_it_names_all_that_is_missing_at_once(start: tuple[str, ...], tmp_path: 
     [
         ("BACKSTOP_POOL_SIZE", "many", "BACKSTOP_POOL_SIZE must be a whole number, not 'many'."),
         ("BACKSTOP_RATES", "stripe:0:5", "BACKSTOP_RATES is destination:messages a minute:messages at once, not 'stripe:0:5'."),
+        ("STRIPE_MODE", "production", "STRIPE_MODE must be live or test, not 'production'."),
         ("BEHIND_TLS_PROXY", "perhaps", "BEHIND_TLS_PROXY must be true or false, not 'perhaps'."),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 import stripe
 
 from outbox import gateway, live
-from outbox.checks import faults
+from outbox.checks import check_events, faults
 from tests.outbox.provider import Provider
 
 CREATE = {"amount": 700, "currency": "eur"}
@@ -88,9 +88,31 @@ def test_it_takes_only_an_object_for_an_answer(body: Any) -> None:
         ({"key": ""}, ["outbox.E001"]),
         ({"key": "sk_live_1"}, ["outbox.E002"]),
         ({"timeouts": (3, 60)}, ["outbox.E003"]),
+        ({"mode": "test"}, []),
+        ({"mode": "live"}, ["outbox.E004"]),
+        ({"key": "rk_live_1", "base": "https://api.stripe.com", "mode": "live"}, []),
+        ({"key": "rk_live_1", "base": "https://api.stripe.com", "mode": "test"}, ["outbox.E004"]),
     ],
 )
 def test_it_is_checked_before_a_worker_starts(given: Any, expected: list[str]) -> None:
     settings = {"key": "sk_test_1", "base": "http://127.0.0.1:1", "timeouts": (3, 20)} | given
 
     assert [fault.id for fault in faults(**settings)] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({}, True),
+        ({"STRIPE_MODE": "live"}, False),
+        ({"STRIPE_WEBHOOK_SECRETS": []}, False),  # no event has a signature that is right
+        ({"LOGIN": "agent"}, False),
+        ({"PRODUCTION": False}, False),  # events are refused all the same
+    ],
+)
+def test_whoever_takes_events_in_production_must_know_their_mode(settings: Any, changes: dict[str, Any], missing: bool) -> None:
+    given = {"PRODUCTION": True, "LOGIN": "web", "STRIPE_WEBHOOK_SECRETS": ["whsec_1"], "STRIPE_MODE": ""}
+    for name, value in (given | changes).items():
+        setattr(settings, name, value)
+
+    assert [fault.id for fault in check_events(None)] == ["outbox.E005"] * missing

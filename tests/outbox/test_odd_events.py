@@ -14,7 +14,7 @@ ODD: list[Any] = [None, 7, True, 1.5, "text", [], [1], {}, {"nested": None}]
 
 @pytest.fixture(autouse=True)
 def _secrets(settings: Any) -> None:
-    settings.STRIPE_WEBHOOK_SECRETS = [SECRET]
+    settings.STRIPE_WEBHOOK_SECRETS, settings.STRIPE_MODE = [SECRET], "test"
 
 
 def outcome_of(desk: Desk, event: dict[str, Any]) -> str | None:
@@ -55,9 +55,12 @@ def test_an_object_with_an_odd_uid_is_not_ours_even_if_a_message_knows_its_id(de
     assert outcome_of(desk, event_of(data={"object": about})) == "not ours"
 
 
-@pytest.mark.parametrize("livemode", [None, "false", 0, [], {}], ids=repr)
-def test_an_event_that_does_not_tell_its_mode_is_of_the_wrong_one(desk: Desk, livemode: Any) -> None:
-    assert outcome_of(desk, event_of(livemode=livemode)) == "wrong mode"
+@pytest.mark.parametrize("account", ["acct_other", *filter(None, ODD)], ids=repr)
+def test_an_event_of_another_account_is_not_about_a_message_of_ours(desk: Desk, account: Any) -> None:
+    message = desk.charge()
+    about = {"id": "pi_1", "metadata": {"backstop_uid": str(message["uid"])}}
+
+    assert outcome_of(desk, event_of(account=account, data={"object": about})) == "another account"
 
 
 @pytest.mark.parametrize("field", ["amount", "currency", "status", "object", "customer", "last_payment_error"])

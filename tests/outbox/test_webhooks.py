@@ -17,7 +17,7 @@ CONFIRM = "/v1/payment_intents/[^/]+/confirm"
 
 @pytest.fixture(autouse=True)
 def _secrets(settings: Any) -> None:
-    settings.STRIPE_WEBHOOK_SECRETS = ["whsec_older", SECRET]
+    settings.STRIPE_WEBHOOK_SECRETS, settings.STRIPE_MODE = ["whsec_older", SECRET], "test"
 
 
 def kept(owner: Any) -> int:
@@ -78,6 +78,38 @@ def test_it_answers_400_to_what_is_no_event_of_the_provider(database: None, owne
         assert send(body, signature).status_code == 400, number
 
     assert kept(owner) == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "livemode", "status"),
+    [
+        ("test", False, 200),
+        ("test", True, 400),
+        ("live", True, 200),
+        ("live", False, 400),
+        ("", False, 400),
+        ("", True, 400),
+        *[(mode, odd, 400) for mode in ("test", "live", "") for odd in (None, "false", "true", 0, 1, [], {})],
+    ],
+)
+def test_it_takes_events_of_our_mode_only(
+    database: None, owner: Any, settings: Any, caplog: Any, mode: str, livemode: Any, status: int
+) -> None:
+    settings.STRIPE_MODE = mode
+
+    answer = send(json.dumps(event_of(livemode=livemode)))
+
+    assert (answer.status_code, kept(owner)) == (status, int(status == 200))
+    said = f"The event is not of the {mode} mode." if mode else "No mode is known to take events of: STRIPE_MODE is not set."
+    assert answer.content.decode() == (said if status == 400 else "")
+    refused = [record for record in caplog.records if "outbox.webhook.refused" in record.getMessage()]
+    assert len(refused) == int(status == 400)
+
+
+def test_it_takes_no_event_that_says_nothing_of_its_mode(database: None, owner: Any) -> None:
+    event = {name: value for name, value in event_of().items() if name != "livemode"}
+
+    assert (send(json.dumps(event)).status_code, kept(owner)) == (400, 0)
 
 
 def test_it_takes_no_body_that_is_larger_than_any_event(database: None, owner: Any) -> None:

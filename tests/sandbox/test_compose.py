@@ -42,6 +42,10 @@ def test_only_the_outbox_has_the_key_of_the_provider() -> None:
     assert [name for name in SERVICES if "STRIPE_API_KEY" in SERVICES[name].get("environment", {})] == ["outbox"]
 
 
+def test_who_takes_events_is_told_the_mode_of_the_key() -> None:
+    assert [name for name in SERVICES if "STRIPE_MODE" in SERVICES[name].get("environment", {})] == ["web", "outbox"]
+
+
 def test_no_secret_has_a_default() -> None:
     used = re.findall(r"\$\{([A-Z_]+)(:[-?][^}]*)?\}", TEXT)
     secrets = {(name, rule) for name, rule in used if re.search("PASSWORD|KEY|SECRET|TOKEN", name)}
