@@ -80,9 +80,17 @@ BROKEN = Decline(
 )
 
 
-def bank(outcome: str, *, last4: str, settles: Literal["succeeded", "failed", "never"], decline: Decline | None = None) -> Method:
+def bank(
+    outcome: str,
+    *,
+    last4: str,
+    settles: Literal["succeeded", "failed", "never"],
+    decline: Decline | None = None,
+    disputed: bool = False,
+) -> Method:
     """Return a test bank account: its charges are `processing` first."""
-    return Method(name=f"pm_usBankAccount_{outcome}", type="us_bank_account", last4=last4, settles=settles, decline=decline)
+    name = f"pm_usBankAccount_{outcome}"
+    return Method(name=name, type="us_bank_account", last4=last4, settles=settles, decline=decline, disputed=disputed)
 
 
 def bounced(code: str, message: str) -> Decline:
@@ -115,6 +123,7 @@ METHODS = {
         Method(name="pm_card_sandboxProcessingStays", last4="7003", settles="never"),
         bank("success", last4="6789", settles="succeeded"),
         bank("processing", last4="0009", settles="never"),
+        bank("dispute", last4="7771", settles="succeeded", disputed=True),
         bank(
             "insufficientFunds",
             last4="2227",

@@ -3,6 +3,7 @@
 from sandbox.stripe import events, objects
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.params import Field, Schema, text
+from sandbox.stripe.refusals import Refused, unexpected
 from sandbox.stripe.store import Transaction, new_id
 
 LIST: Schema = objects.LIST | {"charge": Field(read=text), "payment_intent": Field(read=text)}
@@ -31,6 +32,16 @@ def begin(tx: Transaction, charge: Json) -> Json:
     )
     events.emit(tx, "charge.dispute.created", dispute)
     return charge
+
+
+def no_refund(charge: Json) -> Refused:
+    """Return the refusal to refund a disputed charge.
+
+    Stripe lists two codes and does not say which comes when: here a card's is charged back, a bank debit is a disputed payment.
+    """
+    if charge["payment_method_details"]["type"] == "card":
+        return unexpected(f"Charge {charge['id']} has been charged back; cannot issue a refund.", code="charge_disputed")
+    return unexpected("You cannot refund a disputed payment.", code="refund_disputed_payment")
 
 
 def get(tx: Transaction, params: Json, dispute_id: str) -> Json:

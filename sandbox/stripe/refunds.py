@@ -1,6 +1,6 @@
 """Refunds: up to the amount of their charge, at once or later, some of which fail in the end."""
 
-from sandbox.stripe import cards, charges, currencies, events, money, objects, schedule
+from sandbox.stripe import cards, charges, currencies, disputes, events, money, objects, schedule
 from sandbox.stripe.attempts import SETTLES_AFTER
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.params import Field, Schema, choice, integer, metadata, text
@@ -48,7 +48,7 @@ def _charge(tx: Transaction, params: Json) -> Json:
     if charge["status"] != "succeeded":
         raise unexpected(f"Charge {charge_id} has not succeeded.", code="charge_not_refundable")
     if charge["disputed"]:
-        raise unexpected(f"Charge {charge_id} has been charged back; cannot issue a refund.", code="charge_disputed")
+        raise disputes.no_refund(charge)
     return charge
 
 

@@ -61,7 +61,10 @@ class Shop:
         return Call(f"{INTENTS}/{made['id']}/confirm", {"off_session": True}, self.intent)
 
     def paid(self) -> Json:
-        return self.provider.create(INTENTS, **self.provider.flat(self.intent), confirm="true")
+        made = self.provider.create(INTENTS, **self.provider.flat(self.intent), confirm="true")
+        if made["status"] == "processing":
+            self.provider.settle(made["id"], "succeeded")
+        return made
 
     def refund(self, amount: int = 10_000, **params: Any) -> Call:
         asked = {"payment_intent": self.paid()["id"], "amount": amount} | params
@@ -175,6 +178,9 @@ ANSWERS: dict[str, tuple[str, Make, type[Exception] | None, str, bool, str | Non
     ),
     "a charge that is disputed": (
         *("pm_card_createDispute", Shop.refund, stripe.InvalidRequestError, "rejected", False, "charge_disputed"),
+    ),
+    "a payment that is disputed": (
+        *("pm_usBankAccount_dispute", Shop.refund, stripe.InvalidRequestError, "rejected", False, "refund_disputed_payment"),
     ),
     "a parameter that is unknown": (
         *(
