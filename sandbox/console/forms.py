@@ -27,7 +27,14 @@ def whole(what: str, *, least: int, most: int, **more: Any) -> forms.IntegerFiel
 class ObjectFilters(forms.Form):
     """Which objects are listed."""
 
-    KINDS = {"": "All", "customer": "Customers", "payment_intent": "Payments", "refund": "Refunds"}
+    KINDS = {
+        "": "All",
+        "customer": "Customers",
+        "payment_intent": "Payments",
+        "refund": "Refunds",
+        "invoice": "Invoices",
+        "credit_note": "Credit notes",
+    }
     kind = forms.ChoiceField(choices=list(KINDS.items()), required=False)
     q = forms.CharField(max_length=100, required=False)
 

@@ -22,6 +22,11 @@ STATES = {  # Stripe's status → our colour and icon
     "requires_payment_method": ("failed", "ban"),
     "failed": ("failed", "ban"),
     "canceled": ("undone", "undo-2"),
+    "draft": ("queued", "circle-dashed"),
+    "open": ("sent", "send"),
+    "paid": ("confirmed", "check-check"),
+    "issued": ("confirmed", "check-check"),
+    "void": ("undone", "undo-2"),
 }
 MOVES = {
     "charge": "Charge",
@@ -57,7 +62,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Object:
-    """A customer, a payment or a refund, and what an admin can make of it."""
+    """A customer, a payment, a refund, an invoice or a credit note, and what an admin can make of it."""
 
     id: str
     account: str
@@ -135,17 +140,21 @@ def _object(row: Json, *, messages: dict[UUID, int]) -> Object:
 def _what(kind: str, body: Json) -> str:
     if kind == "customer":
         return str(body.get("name") or body.get("email") or "A customer without a name")
-    if "amount" in body and "currency" in body:
-        name = {"payment_intent": "Payment", "refund": "Refund", "charge": "Charge"}.get(kind, kind.capitalize())
-        return f"{name} of {amount(body['amount'], body['currency'])}"
+    minor = body.get("amount", body.get("total"))
+    if minor is not None and "currency" in body:
+        name = "Payment" if kind == "payment_intent" else kind.replace("_", " ").capitalize()
+        return f"{name} of {amount(minor, body['currency'])}"
     return str(body.get("type") or kind).replace("_", " ").capitalize()
 
 
 def _facts(body: Json) -> Iterator[Fact]:
     """Yield what an object belongs to, and why it is as it is."""
-    for name, label in (("customer", "customer"), ("payment_intent", "payment"), ("latest_charge", "charge")):
+    named = {"customer": "customer", "payment_intent": "payment", "latest_charge": "charge", "invoice": "invoice"}
+    for name, label in named.items():
         if isinstance(body.get(name), str):
             yield Fact(name=label, value=body[name])
+    linked = body.get("refunds") if isinstance(body.get("refunds"), list) else []
+    yield from (Fact(name="refund", value=one["refund"]) for one in linked)
     if body.get("email"):
         yield Fact(name="e-mail", value=str(body["email"]), is_id=False)
     error = body.get("last_payment_error") or {}

@@ -17,13 +17,15 @@ class Target:
     words: str
 
 
+READ = "payment_intents|refunds|charges|credit_notes"
 TARGETS = {
     "confirm": Target(method="POST", path="/v1/payment_intents/[^/]+/confirm", words="Confirm a payment (the money moves)"),
     "create": Target(method="POST", path="/v1/payment_intents", words="Create a payment"),
     "cancel": Target(method="POST", path="/v1/payment_intents/[^/]+/cancel", words="Cancel a payment"),
     "refund": Target(method="POST", path="/v1/refunds", words="Refund (the money moves)"),
-    "get": Target(method="GET", path="/v1/(payment_intents|refunds|charges)/[^/]+", words="Look one object up"),
-    "list": Target(method="GET", path="/v1/(payment_intents|refunds|charges)", words="List objects"),
+    "credit_note": Target(method="POST", path="/v1/credit_notes", words="Issue a credit note"),
+    "get": Target(method="GET", path=f"/v1/({READ})/[^/]+", words="Look one object up"),
+    "list": Target(method="GET", path=f"/v1/({READ})", words="List objects"),
     "posts": Target(method="POST", path="/v1/.*", words="Every call that changes something"),
     "gets": Target(method="GET", path="/v1/.*", words="Every look-up"),
 }

@@ -13,11 +13,11 @@ from sandbox.console.remote import Remote
 Context = dict[str, Any]
 SIZE = 25  # lines of a list
 TABS = (("objects", "Objects"), ("money", "Money"), ("faults", "Faults"), ("webhooks", "Webhooks"), ("clock", "Clock"))
-LISTED = "customer,payment_intent,refund"
+LISTED = "customer,payment_intent,refund,invoice,credit_note"
 
 
 def objects(remote: Remote, query: QueryDict) -> Context:
-    """Customers, payments and refunds, newest first; or the one object of an id, of whichever kind."""
+    """Customers, payments, refunds, invoices and credit notes, newest first; or the one object of an id, of whichever kind."""
     form = forms.ObjectFilters(query)
     wanted = form.cleaned_data if form.is_valid() else {"kind": "", "q": ""}
     if wanted["q"]:

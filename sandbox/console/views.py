@@ -39,7 +39,7 @@ WENT = {
 @needs(check_user)
 @only_here
 def objects(request: HttpRequest) -> HttpResponse:
-    """Show customers, payments and refunds."""
+    """Show customers, payments, refunds, invoices and credit notes."""
     return _page(request, "objects")
 
 

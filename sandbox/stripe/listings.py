@@ -6,7 +6,7 @@ from sandbox.stripe import settlements
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.store import Transaction
 
-KINDS = ("customer", "payment_intent", "refund", "payment_method", "charge", "dispute", "event")
+KINDS = ("customer", "payment_intent", "refund", "invoice", "credit_note", "payment_method", "charge", "dispute", "event")
 OBJECTS = """
 SELECT seq, account, kind, body FROM object WHERE kind = :kind AND seq < :before ORDER BY seq DESC LIMIT :most
 """  # one kind at a time, by its index: most of what there is are events

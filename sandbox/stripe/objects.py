@@ -19,6 +19,8 @@ CONDITIONS = {
     "customer": "json_extract(body, '$.customer') = :customer",
     "payment_intent": "json_extract(body, '$.payment_intent') = :payment_intent",
     "charge": "json_extract(body, '$.charge') = :charge",
+    "invoice": "json_extract(body, '$.invoice') = :invoice",
+    "status": "json_extract(body, '$.status') = :status",
     "email": "json_extract(body, '$.email') = :email",
     "type": "json_extract(body, '$.type') GLOB :type",  # of a payment method, or of events: charge.* is a group of them
     "types": "json_extract(body, '$.type') IN (SELECT value FROM json_each(:types))",
@@ -35,6 +37,7 @@ REFERENCES = {
     "latest_charge": "charge",
     "payment_intent": "payment_intent",
     "charge": "charge",
+    "invoice": "invoice",
 }
 NAMES = {"payment_method": "PaymentMethod"}  # as Stripe's messages call them; the others go by their kind
 DEEPEST = 4
@@ -64,6 +67,14 @@ def page(tx: Transaction, kind: str, params: Json, *, url: str, **filters: Any) 
     found = [json.loads(row["body"]) for row in rows]
     data = found[: params["limit"]]
     return {"object": "list", "data": data[::-1] if backwards else data, "has_more": len(found) > len(data), "url": url}
+
+
+def every(tx: Transaction, kind: str, **filters: Any) -> list[Json]:
+    """Return all objects of a kind that the filters leave, oldest first."""
+    where = " AND ".join(["account = :account", "kind = :kind", *(CONDITIONS[name] for name in filters)])  # our own words only
+    values = filters | {"account": tx.account, "kind": kind}
+    rows = tx.execute(f"SELECT body FROM object WHERE {where} ORDER BY seq", values)  # noqa: S608
+    return [json.loads(row["body"]) for row in rows]
 
 
 def _position(tx: Transaction, kind: str, object_id: str, *, param: str) -> int:

@@ -152,6 +152,17 @@ def nested(schema: Schema) -> Reader:
     return read_nested
 
 
+def hashes(schema: Schema) -> Reader:
+    """Return a reader of a list of hashes that share a schema."""
+
+    def read_hashes(name: str, value: Any) -> list[Json]:
+        if not isinstance(value, dict) or not all(key.isdecimal() for key in value):
+            raise invalid("Invalid array", param=name)
+        return [nested(schema)(f"{name}[{key}]", value[key]) for key in sorted(value, key=int)]
+
+    return read_hashes
+
+
 def instants(name: str, value: Any) -> Json:
     """Read a `created` filter: one Unix time, or bounds by gt, gte, lt, lte."""
     seconds = integer(minimum=0, maximum=10**11)

@@ -5,7 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.stripe import balance, charges, customers, disputes, events, objects, payment_intents, payment_methods, refunds
+from sandbox.stripe import (
+    balance,
+    charges,
+    credit_notes,
+    customers,
+    disputes,
+    events,
+    invoices,
+    objects,
+    payment_intents,
+    payment_methods,
+    refunds,
+)
 from sandbox.stripe.exchange import Json
 from sandbox.stripe.params import Schema
 from sandbox.stripe.refusals import unknown_url
@@ -49,6 +61,17 @@ ROUTES = (
     route("POST", "/v1/refunds/{}/cancel", refunds.cancel),
     route("GET", "/v1/disputes", disputes.list_disputes, disputes.LIST),
     route("GET", "/v1/disputes/{}", disputes.get),
+    route("POST", "/v1/invoices", invoices.create, invoices.CREATE),
+    route("GET", "/v1/invoices", invoices.list_invoices, invoices.LIST),
+    route("GET", "/v1/invoices/{}", invoices.get),
+    route("POST", "/v1/invoiceitems", invoices.add_item, invoices.ITEM),
+    route("POST", "/v1/invoices/{}/finalize", invoices.finalize, invoices.FINALIZE),
+    route("POST", "/v1/invoices/{}/pay", invoices.pay, invoices.PAY),
+    route("POST", "/v1/invoices/{}/attach_payment", invoices.attach_payment, invoices.ATTACH),
+    route("POST", "/v1/credit_notes", credit_notes.create, credit_notes.CREATE),
+    route("GET", "/v1/credit_notes", credit_notes.list_notes, credit_notes.LIST),
+    route("GET", "/v1/credit_notes/{}", credit_notes.get),
+    route("POST", "/v1/credit_notes/{}/void", credit_notes.void),
     route("GET", "/v1/events", events.list_events, events.LIST),
     route("GET", "/v1/events/{}", events.get),
     route("GET", "/v1/balance", balance.get),
