@@ -16,8 +16,8 @@ from agent.permissions import check_user_can_set_limits
 from agent.tools import registry
 from ledger import connections, wiring
 from ledger.roles import needs
-from outbox import sends_after
-from outbox.forms import PauseForm
+from outbox import bell, rates, sends_after
+from outbox.forms import PauseForm, RateForm
 
 log = structlog.get_logger()
 SAID = {
@@ -70,6 +70,27 @@ def send_after(request: HttpRequest) -> HttpResponse:
     log.warning("agent.send_after.set", topic=given["topic"], seconds=given["seconds"], user=request.user.pk)
     done = f"can be undone for {sends_after.words(given['seconds'])}" if given["seconds"] else "leave at once"
     messages.success(request, f"Messages of {given['topic']} that are queued from now on {done}.")
+    return redirect("agent:limits")
+
+
+@require_POST
+@needs(check_user_can_set_limits)
+def rate(request: HttpRequest) -> HttpResponse:
+    """Set how many messages a minute leave for a destination; the next that is claimed keeps to it."""
+    form = RateForm(request.POST)
+    if not form.is_valid():
+        return _draw_all(request, rate_form=form, status=422)
+    given = form.cleaned_data
+    try:
+        with connections.writing() as conn:
+            rates.set_rate(conn, **given, user=int(request.user.pk))
+    except rates.NothingChanges:
+        form.add_error("rate", SAID[amendments.NothingChanges])
+        return _draw_all(request, rate_form=form, status=409)
+    log.warning("agent.rate.set", **{name: given[name] for name in ("destination", "rate", "burst")}, user=request.user.pk)
+    bell.ring("outbox.deliver")
+    speed = rates.words(given["rate"], given["burst"])
+    messages.success(request, f"Messages leave for {given['destination']} {speed}, from now on.")
     return redirect("agent:limits")
 
 
@@ -161,6 +182,7 @@ def _draw_all(
     *,
     switch_form: SwitchForm | None = None,
     pause_form: PauseForm | None = None,
+    rate_form: RateForm | None = None,
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
@@ -177,6 +199,7 @@ def _draw_all(
         "history": rulebook.history(),
         "switch_form": switch_form or SwitchForm(tools=_writing()),
         "undo": {"current": sends_after.current(), "history": sends_after.history(), "form": pause_form or PauseForm()},
+        "rates": {"current": rates.current(), "history": rates.history(), "form": rate_form or RateForm()},
         "problem": problem,
     }
     return render(request, "agent/limits.html", context, status=status)

@@ -24,6 +24,7 @@ urlpatterns = [
     path("limits/", limits.limits, name="limits"),
     path("limits/pause/", limits.pause, name="pause"),
     path("limits/send-after/", limits.send_after, name="send_after"),
+    path("limits/rate/", limits.rate, name="rate"),
     path("limits/requests/<int:pk>/", limits.answer_request, name="answer_request"),
     path("limits/<slug:rule>/", limits.limit, name="limit"),
     path("limits/<slug:rule>/set/", limits.set_limit, name="set_limit"),

@@ -23,7 +23,7 @@ GRANT USAGE ON SCHEMA public TO backstop_web, backstop_agent, backstop_outbox, b
 GRANT SELECT ON
     public.ledger_attempt, public.ledger_attempt_outcome, public.ledger_execution, public.ledger_batch_abort,
     public.ledger_row_change, public.outbox_message, public.outbox_delivery, public.outbox_request,
-    public.outbox_destination, public.outbox_send_after,
+    public.outbox_destination, public.outbox_send_after, public.outbox_rate,
     public.escalations_escalation, public.escalations_revision, public.escalations_preview, public.escalations_signature,
     public.escalations_decision, public.escalations_act, public.escalations_presence, public.escalations_scan,
     public.billing_customer, public.billing_credit_account, public.billing_invoice, public.billing_payment,
@@ -56,7 +56,7 @@ TO backstop_web;
 GRANT INSERT (revision_id, requested_by) ON public.escalations_preview TO backstop_web;  -- asks for one; the agent makes it
 GRANT INSERT, UPDATE, DELETE ON public.escalations_presence TO backstop_web;
 GRANT INSERT (asked_by, escalation) ON public.escalations_scan TO backstop_web;  -- asks for one; the outbox worker looks
-GRANT INSERT ON public.outbox_request, public.outbox_webhook_event, public.outbox_send_after TO backstop_web;
+GRANT INSERT ON public.outbox_request, public.outbox_webhook_event, public.outbox_send_after, public.outbox_rate TO backstop_web;
 GRANT INSERT ON public.outbox_message TO backstop_web;  -- topics notify.* only: see the policy
 
 -- agent: what tools need, the ledger, checkpoints, its own threads.

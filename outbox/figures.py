@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import Count, Min, Q
 
-from outbox import destinations, transitions
+from outbox import destinations, rates, transitions
 from outbox.models import Delivery, Destination, Message, Request
 
 LATE = timedelta(seconds=30)  # beat alone takes up what is due within 10
@@ -113,7 +113,7 @@ def _wanting(label: str, found: Found, *, state: str, hue: str, now: datetime) -
 
 
 def _way(name: str, row: Destination | None, *, due: int, asked: bool, now: datetime) -> Way:
-    rate = f"{row.rate} a minute, {row.burst} at once" if row and row.rate else "as fast as it answers"
+    rate = rates.words(row.rate, row.burst) if row else rates.words(None, 1)
     about: dict[str, Any] = {"name": name, "due": due, "rate": rate, "asked": asked}
     if row is None or row.parked_until is None:
         return Way(word="Open", state="applied", icon="check", says="", **about)

@@ -1,4 +1,4 @@
-"""What people type about messages: filters of the list, the reason of a request, how long a topic waits."""
+"""What people type about messages: filters of the list, the reason of a request, how long a topic waits, how fast it goes."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import Q
 
 from ledger import filters, people
-from outbox import bulk, handlers, sends_after
+from outbox import bulk, handlers, rates, sends_after
 from outbox.models import Message
 
 STATES = {
@@ -124,4 +124,33 @@ class PauseForm(forms.Form):
         text = str(self.cleaned_data["seconds"])
         if not (text.isascii() and text.isdigit() and int(text) <= sends_after.LONGEST):
             raise forms.ValidationError(f"Write a whole number of seconds from 0 to {sends_after.LONGEST:,}; 0 is off.")
+        return int(text)
+
+
+class RateForm(forms.Form):
+    """How many messages may leave for a destination."""
+
+    destination = forms.ChoiceField(error_messages=dict.fromkeys(["required", "invalid_choice"], "There is no such destination."))
+    rate = forms.CharField(max_length=30, error_messages={"required": "Write how many messages a minute; 0 is no limit."})
+    burst = forms.CharField(max_length=30, required=False)
+    reason = forms.CharField(max_length=300, error_messages={"required": "Say why: it is kept with the rate."})
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["destination"].choices = [(name, name) for name in handlers.destinations()]
+
+    def clean_rate(self) -> int | None:
+        """Return the messages a minute, or None for as many as there are."""
+        text = str(self.cleaned_data["rate"])
+        if not (text.isascii() and text.isdigit() and int(text) <= rates.FASTEST):
+            raise forms.ValidationError(f"Write a whole number of messages a minute up to {rates.FASTEST:,}; 0 is no limit.")
+        return int(text) or None
+
+    def clean_burst(self) -> int:
+        """Return how many may leave at once; without a rate that says nothing."""
+        text = str(self.cleaned_data["burst"]) or "1"
+        if "rate" in self.cleaned_data and self.cleaned_data["rate"] is None:
+            return 1
+        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= rates.MOST_AT_ONCE):
+            raise forms.ValidationError(f"Write how many may leave at once, from 1 to {rates.MOST_AT_ONCE:,}.")
         return int(text)

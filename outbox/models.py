@@ -236,6 +236,36 @@ class SendAfter(models.Model):
         return f"{self.topic}: {self.seconds} s"
 
 
+class Rate(models.Model):
+    """How many messages may leave for a destination. Insert-only: its newest row counts, in place of the setting.
+
+    A trigger writes it into the destination's row, which every claim reads.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    destination = models.TextField()
+    rate = models.IntegerField(null=True)  # messages a minute; null: as many as there are
+    burst = models.IntegerField(default=1, db_default=1)  # how many may leave at once after a rest
+    reason = models.TextField()
+    set_by = models.BigIntegerField()
+    set_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "outbox_rate"
+        constraints = [
+            models.CheckConstraint(
+                name="outbox_rate_bounded",
+                condition=models.Q(rate__isnull=True, burst=1)
+                | models.Q(rate__isnull=False, rate__gte=1, rate__lte=60_000, burst__gte=1, burst__lte=1_000),
+            ),
+            models.CheckConstraint(name="outbox_rate_has_reason", condition=~models.Q(reason="")),
+        ]
+        indexes = [models.Index(fields=["destination", "-id"], name="outbox_rate_of_destination")]
+
+    def __str__(self) -> str:
+        return f"{self.destination}: {self.rate or 'any number'} a minute"
+
+
 class Request(models.Model):
     """What a person asks the outbox worker to do with a message or a destination; pages only record it."""
 

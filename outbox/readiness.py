@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from ledger import connections, wiring
-from outbox import breakers, handlers
+from outbox import handlers, rates
 
 
 def prepare() -> None:
@@ -12,4 +12,4 @@ def prepare() -> None:
     for plugs in ("BACKSTOP_ON_SETTLED", "BACKSTOP_ON_CONTRADICTED", "BACKSTOP_ON_ESCALATION"):
         wiring.plugged_all(plugs)
     with connections.pool().connection(timeout=2) as conn:
-        breakers.keep_rates(conn, rates=settings.BACKSTOP_RATES)
+        rates.keep(conn, rates=settings.BACKSTOP_RATES)

@@ -206,6 +206,39 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="Rate",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("destination", models.TextField()),
+                ("rate", models.IntegerField(null=True)),
+                ("burst", models.IntegerField(db_default=1, default=1)),
+                ("reason", models.TextField()),
+                ("set_by", models.BigIntegerField()),
+                ("set_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                "db_table": "outbox_rate",
+                "indexes": [models.Index(fields=["destination", "-id"], name="outbox_rate_of_destination")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("burst", 1), ("rate__isnull", True)),
+                            models.Q(
+                                ("burst__gte", 1),
+                                ("burst__lte", 1000),
+                                ("rate__gte", 1),
+                                ("rate__isnull", False),
+                                ("rate__lte", 60000),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="outbox_rate_bounded",
+                    ),
+                    models.CheckConstraint(condition=models.Q(("reason", ""), _negated=True), name="outbox_rate_has_reason"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="SendAfter",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),

@@ -1,4 +1,4 @@
-"""Delivery attempts, partitioned by month and append-only; who lets a waiting message go; what goes when it is old."""
+"""Delivery attempts, partitioned by month and append-only; what lets a waiting message go, sets a rate, deletes what is old."""
 
 from django.db import migrations
 
@@ -48,6 +48,19 @@ REVOKE ALL ON FUNCTION public.outbox_message_unblock_next() FROM PUBLIC;
 CREATE TRIGGER unblock_next AFTER UPDATE OF state ON public.outbox_message FOR EACH ROW
     WHEN (NEW.state IN ('succeeded', 'rejected', 'cancelled') AND OLD.state NOT IN ('succeeded', 'rejected', 'cancelled'))
     EXECUTE FUNCTION public.outbox_message_unblock_next();
+"""
+
+# What an admin sets counts at once: every claim reads it from the destination's row, which pages may not write.
+RATES = """
+CREATE FUNCTION public.outbox_rate_counts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO public.outbox_destination (name, rate, burst) VALUES (NEW.destination, NEW.rate, NEW.burst)
+    ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, burst = excluded.burst;
+    RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION public.outbox_rate_counts() FROM PUBLIC;
+CREATE TRIGGER counts AFTER INSERT ON public.outbox_rate FOR EACH ROW EXECUTE FUNCTION public.outbox_rate_counts();
 """
 
 # Evidence goes with its message, and both only by the function that prunes: it takes what is finished and a month old at least.
@@ -117,5 +130,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(DELIVERIES, "DROP TABLE public.outbox_delivery"),
         migrations.RunSQL(NEXT, "DROP FUNCTION public.outbox_message_unblock_next() CASCADE"),
+        migrations.RunSQL(RATES, "DROP FUNCTION public.outbox_rate_counts() CASCADE"),
         migrations.RunSQL(PRUNING, NO_PRUNING),
     ]

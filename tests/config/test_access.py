@@ -41,6 +41,7 @@ ACCESS: dict[str, tuple[frozenset[Any] | None, frozenset[Any] | None]] = {
     "agent:limits": (ADMIN, None),
     "agent:pause": (None, ADMIN),
     "agent:send_after": (None, ADMIN),
+    "agent:rate": (None, ADMIN),
     "agent:limit": (ADMIN, None),
     "agent:set_limit": (None, ADMIN),
     "agent:answer_request": (None, ADMIN),

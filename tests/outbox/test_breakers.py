@@ -226,15 +226,6 @@ def test_it_lets_a_burst_leave_and_then_what_the_rate_allows(desk: Desk, outbox:
     assert len(leases.claim_some(outbox, owner="x", limit=8)) == 2
 
 
-def test_it_holds_each_destination_to_what_is_set(desk: Desk, outbox: Any) -> None:
-    query = "SELECT name, rate, burst FROM public.outbox_destination ORDER BY name"
-    breakers.keep_rates(outbox, rates={"stripe": (1200, 40)})
-    assert desk.owner.execute(query).fetchall() == [("chat", None, 1), ("email", None, 1), ("stripe", 1200, 40)]
-
-    breakers.keep_rates(outbox, rates={"email": (60, 10)})
-    assert desk.owner.execute(query).fetchall() == [("chat", None, 1), ("email", 60, 10), ("stripe", None, 1)]
-
-
 def test_a_clock_that_was_wrong_empties_no_bucket_for_ever(desk: Desk, outbox: Any) -> None:
     desk.charge()
     rate(desk, per_minute=60, burst=2, spent="1 d")
