@@ -35,7 +35,7 @@ from agent.permissions import (
 from escalations import facts, lifecycle
 from escalations.models import Escalation
 from ledger import connections, faults, people, wiring
-from outbox import bell, sends_after
+from outbox import bell, requests, sends_after
 from outbox.models import Message
 
 View = Callable[..., Response]
@@ -223,7 +223,7 @@ def undo(request: Request, pk: int) -> Response:
         answer = _act(row, lambda conn: sends_after.undo(conn, message=message.pk, user=request.user.pk))
     except sends_after.TooLate:
         return Response({"detail": TOO_LATE}, status=409)
-    bell.ring("outbox.deliver")
+    requests.announce()
     return answer
 
 

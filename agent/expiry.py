@@ -7,6 +7,7 @@ from psycopg import Connection
 
 from agent import resumption
 from escalations import facts, lifecycle
+from ledger import faults
 
 AT_ONCE = 100  # escalations in one go; the next one finds the rest
 # While every change is paused nobody can approve, so nothing expires, nor for an hour after that. A claim that is valid is a
@@ -31,7 +32,8 @@ def expire(conn: Connection[Any]) -> list[UUID]:
 
 def _expired(conn: Connection[Any], escalation: int) -> bool:
     try:
-        lifecycle.expire(conn, escalation=escalation, text=resumption.EXPIRED)
+        decision = lifecycle.expire(conn, escalation=escalation, text=resumption.EXPIRED)
     except facts.AlreadyDecided:
         return False  # by a person, in time
+    faults.reach("expiry.decided", thread=decision.thread)
     return True

@@ -19,7 +19,7 @@ from escalations import facts, lifecycle
 from escalations.models import Escalation
 from ledger.roles import needs
 from ledger.spans import moment
-from outbox import bell, sends_after
+from outbox import requests, sends_after
 from outbox.models import Message
 
 TOO_LATE = "It is too late to undo this: the time for it is over. Nothing was changed."
@@ -55,7 +55,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
         answer = views.act(request, row, lambda conn: sends_after.undo(conn, message=message.pk, user=user), ring=False)
     except sends_after.TooLate:
         return views.refused(request, row, conflict=TOO_LATE, status=409)
-    bell.ring("outbox.deliver")
+    requests.announce()
     return answer
 
 

@@ -22,6 +22,23 @@ from django.conf import settings
 
 log = structlog.get_logger()
 
+# What no conversation comes by by itself: what people ask, what turns everybody away, and what is done at its time.
+BESIDES: Mapping[str, str] = MappingProxyType(
+    {
+        "request.asked": "what a person asks of an outbox message is committed, its bell not rung",
+        "request.taken": "it is taken up, the provider was asked if need be, nothing is written",
+        "request.carried": "its effect is written, not committed",
+        "request.done": "it is committed",
+        "destination.heard": "a destination is parked or opened again, what became of the try is not written",
+        "destination.resumed": "a parked one is to be tried again, not committed",
+        "scan.taken": "a scan is taken, nothing compared",
+        "scan.settled": "its questions are opened and those that are gone are closed, it is not finished",
+        "scan.looked": "what was settled is looked at again, not committed",
+        "expiry.decided": "the system's decision is committed, its bell not rung",
+        "prune.taken": "what is old is gone, not committed",
+        "prune.done": "it is committed, the next stretch not looked at",
+    }
+)
 # In the order in which a conversation comes by.
 POINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -60,6 +77,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "webhook.stored": "an event is stored, not acknowledged",
         "webhook.taken": "a stored event is taken up",
         "webhook.adopted": "its outcome is committed, the event not marked as processed",
+        **BESIDES,
     }
 )
 ACTIONS = ("kill", "stop", "raise", "sleep")

@@ -8,6 +8,7 @@ import structlog
 from psycopg import Connection
 from psycopg.rows import dict_row
 
+from ledger import faults
 from outbox import backoff, handlers
 from outbox.leases import Row
 from outbox.outcomes import Outcome
@@ -70,6 +71,7 @@ def heard(conn: Connection[Any], *, message: Row, outcome: Outcome) -> Row:
     else:
         conn.execute(OPEN, (message["destination"],))
         log.info("outbox.destination.opened", destination=message["destination"])
+    faults.reach("destination.heard", thread=message["thread"])
     return message | {"probing": False}
 
 
@@ -97,6 +99,7 @@ def resume(conn: Connection[Any]) -> int:
             was = conn.execute(TRY_NEXT, (destination,)).rowcount
             conn.execute(AT_ONCE, (destination,))
             conn.execute(DONE, ("tried again" if was else "it was open", request))
+            faults.reach("destination.resumed")
             log.info("outbox.destination.resumed", destination=destination, request=request)
     return len(asked)
 

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from psycopg import Connection, sql
 
-from ledger import wiring
+from ledger import faults, wiring
 from outbox import transitions
 
 CHUNK = 2000  # messages in one transaction
@@ -76,6 +76,8 @@ def one_chunk(conn: Connection[Any], *, before: datetime, after: int) -> Chunk:
         last, young, old = row or (None, True, [])
         free = sorted(set(old) - _needed(conn, old))
         pruned = conn.execute(PRUNE, (free, before)).fetchone() if free else None
+        faults.reach("prune.taken")
+    faults.reach("prune.done")
     return Chunk(last=last or after, pruned=pruned[0] if pruned else 0, done=last is None or young)
 
 

@@ -8,8 +8,9 @@ import structlog
 from psycopg import Connection
 from psycopg.rows import dict_row
 
+from ledger import faults
 from ledger.refusals import Refusal
-from outbox import adoptions, exits, handlers
+from outbox import adoptions, bell, exits, handlers
 from outbox.exits import NotNow
 from outbox.leases import Row
 
@@ -35,8 +36,9 @@ ALLOWED = {
     "refund": "state IN ('uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND topic = ANY(%(takers)s)",
 }
 OPEN = """
-SELECT id, message_id, kind, reason, requested_by, now() - requested_at AS age FROM public.outbox_request
-WHERE carried_out_at IS NULL AND message_id IS NOT NULL AND id > %s ORDER BY id LIMIT 1
+SELECT r.id, r.message_id, r.kind, r.reason, r.requested_by, now() - r.requested_at AS age, m.thread
+FROM public.outbox_request r JOIN public.outbox_message m ON m.id = r.message_id
+WHERE r.carried_out_at IS NULL AND r.id > %s ORDER BY r.id LIMIT 1
 """
 HELD = "SELECT id FROM public.outbox_request WHERE id = %s AND carried_out_at IS NULL FOR UPDATE SKIP LOCKED"
 DONE = "UPDATE public.outbox_request SET carried_out_at = clock_timestamp(), outcome = %s WHERE id = %s"
@@ -47,7 +49,7 @@ class NotPossible(Exception):
 
 
 def ask(conn: Connection[Any], *, message: int, kind: str, reason: str, user: int, escalation: int | None = None) -> None:
-    """Record a request in the caller's transaction; raise NotPossible. Ring outbox.deliver after the commit.
+    """Record a request in the caller's transaction; raise NotPossible. Call `announce` after the commit.
 
     `escalation` is the question whose decision it is.
     """
@@ -55,6 +57,12 @@ def ask(conn: Connection[Any], *, message: int, kind: str, reason: str, user: in
     asked = conn.execute(ASK.format(allowed=ALLOWED[kind]), given | {"takers": handlers.can_give_back()})
     if asked.rowcount != 1:
         raise NotPossible(kind)
+
+
+def announce() -> None:
+    """Wake the worker for what was asked; call it after the commit. The row stays if nobody hears it."""
+    faults.reach("request.asked")
+    bell.ring("outbox.deliver")
 
 
 def possible(conn: Connection[Any], *, message: int) -> list[str]:
@@ -96,6 +104,7 @@ def _do(conn: Connection[Any], request: Row) -> bool:
         asked = exits.prepare(conn, request=request)
     except NotNow:
         return False
+    faults.reach("request.taken", thread=request["thread"])
     with conn.transaction():
         if conn.execute(HELD, (request["id"],)).fetchone() is None:
             return False
@@ -104,6 +113,8 @@ def _do(conn: Connection[Any], request: Row) -> bool:
             return False
         outcome = _carried_out(conn, message=message, request=request, asked=asked)
         conn.execute(DONE, (outcome, request["id"]))
+        faults.reach("request.carried", thread=request["thread"])
+    faults.reach("request.done", thread=request["thread"])
     log.info("outbox.request.carried_out", request=request["id"], message=message["id"], kind=request["kind"], outcome=outcome)
     return True
 

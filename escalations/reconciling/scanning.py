@@ -9,7 +9,7 @@ from psycopg.rows import dict_row
 from escalations import lifecycle
 from escalations.reconciling import looking, scans
 from escalations.reconciling.looking import Found
-from ledger import reconciling
+from ledger import faults, reconciling
 from ledger.reconciling import Disagreement, Get
 
 log = structlog.get_logger()
@@ -43,6 +43,7 @@ def work(conn: Connection[Any], *, get: Get | None) -> int:
     scans.plan(conn)
     done = 0
     while (scan := scans.take(conn)) is not None:
+        faults.reach("scan.taken")
         if scan["escalation"] is None:
             whole(conn, scan=scan, get=get)
         else:
@@ -71,6 +72,7 @@ def settle(conn: Connection[Any], *, scan: scans.Row, found: Found) -> dict[str,
         "cleared": _clear(conn, asked, found),
         "error": found.error,
     }
+    faults.reach("scan.settled")
     scans.finish(conn, scan=scan["id"], **told)
     log.info("escalations.scan.finished", scan=scan["id"], **told)
     return told
@@ -92,6 +94,7 @@ def of_case(conn: Connection[Any], *, scan: scans.Row, get: Get | None) -> None:
         lifecycle.tell(conn, escalation=scan["escalation"])
         new = still and ended and open_for(conn, name=name, one=still, follows=scan["escalation"], outcome=case["outcome"])
         scans.finish(conn, scan=scan["id"], counts={}, found=int(still is not None), opened=int(bool(new)), cleared=0, error="")
+        faults.reach("scan.looked")
 
 
 def open_for(

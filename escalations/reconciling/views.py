@@ -71,7 +71,7 @@ def look_up(request: HttpRequest, pk: int) -> HttpResponse:
             requests.ask(conn, message=message, kind="look_up", reason=LOOKED_UP, user=int(request.user.pk))
     except requests.NotPossible:
         return page(request, row, problems=["It cannot be looked up now, or something else was asked of it."], conflict=True)
-    bell.ring("outbox.deliver")
+    requests.announce()
     return redirect("escalations:disagreement", pk)
 
 
@@ -105,7 +105,7 @@ def _onwards(request: HttpRequest, row: Escalation, *, chosen: Chosen, kind: str
     if kind == "replay_thread":
         bell.ring("agent.drive", str(row.thread))
     else:
-        bell.ring("outbox.deliver")
+        requests.announce()
     messages.info(request, f"E-{row.id}: {marks.DECISIONS[kind].word.lower()}.", extra_tags="applied")
     return redirect("escalations:disagreement", row.id)
 

@@ -19,14 +19,16 @@ RUN = (
     "batch.commit", "batch.committed", "question.asked", "question.opened", "preview.tried", "preview.made",
     "preview.kept", "decision.read", "decision.resumed", "run.ended", "run.released",
 )  # fmt: skip
+TOO_LATE = ("expiry.decided", "prune.taken", "prune.done")  # nobody comes by these within hours
 POINTS: Mapping[str, Sequence[str]] = {
     "agent": RUN,
     SPARE: RUN,
     "outbox": (
         "send.claimed", "send.begun", "send.answered", "send.advanced", "send.settling", "send.settled", "webhook.taken",
-        "webhook.adopted",
+        "webhook.adopted", "request.taken", "request.carried", "request.done", "destination.heard", "destination.resumed",
+        "scan.taken", "scan.settled", "scan.looked",
     ),
-    "web": ("words.committed", "decision.committed", "webhook.verified", "webhook.stored"),
+    "web": ("words.committed", "decision.committed", "request.asked", "webhook.verified", "webhook.stored"),
 }  # fmt: skip
 # How long a part stands still. The outbox's lease is too long for a run; tests stop its worker for longer.
 PAUSES: Mapping[str, tuple[float, float]] = {
@@ -74,7 +76,8 @@ class Strike:
 def plan(*, seed: int, seconds: float, parts: Sequence[str]) -> tuple[Strike, ...]:
     """Return the faults of a run, in order."""
     dice = Random(f"{seed}:strikes")  # noqa: S311 - a plan that can be had again
-    kills = [_kill(dice, at, parts) for at in _times(dice, seconds, KILL_EVERY)]
+    dealt = _dealt(dice, parts)
+    kills = [_kill(dice, at, next(dealt)) for at in _times(dice, seconds, KILL_EVERY)]
     harms = [harm for at in _times(dice, seconds, HARM_EVERY) if (harm := _harm(dice, at, parts))]
     return tuple(sorted([*kills, *harms], key=lambda strike: strike.at))
 
@@ -86,8 +89,14 @@ def _times(dice: Random, seconds: float, every: tuple[float, float]) -> Iterator
         at += dice.uniform(*every)
 
 
-def _kill(dice: Random, at: float, parts: Sequence[str]) -> Strike:
-    part = dice.choices(parts, [PARTS[part] for part in parts])[0]
+def _dealt(dice: Random, parts: Sequence[str]) -> Iterator[str]:
+    """Yield parts by their weights without end; none is left out for longer than a deck has cards."""
+    while deck := [part for part in parts for _ in range(PARTS[part])]:
+        dice.shuffle(deck)
+        yield from deck
+
+
+def _kill(dice: Random, at: float, part: str) -> Strike:
     if part in POINTS and dice.random() < 0.5:
         return Strike(at=at, kind="point", part=part, fault=_fault(dice, part))
     if part == "postgres" and dice.random() < 0.4:

@@ -1,0 +1,85 @@
+"""What workers do beside conversations, each in a process of its own that dies at a fault point."""
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from tests import databases, forks, plugin
+from tests.outbox import crashing
+from tests.outbox.provider import API_KEY, Provider
+
+
+def dies(work: Callable[..., None], *arguments: Any, at: str, provider: Provider, login: str = "outbox") -> bool:
+    """Do the work in a process that kills itself where it first comes by a point; return whether it came there."""
+    environment = os.environ | {
+        "DATABASE_URL": databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login=login),
+        "BACKSTOP_LOGIN": login,
+        "BACKSTOP_FAULT": f"{at}:1:kill",
+        "STRIPE_API_KEY": API_KEY if login == "outbox" else "",
+        "STRIPE_API_BASE": provider.base,
+    }
+    return crashing.end(forks.start(work, *arguments, env=environment)) == crashing.KILLED
+
+
+def ask(message: int, kind: str) -> None:
+    """Record what a person asks, and ring, as a page does."""
+    from ledger import connections
+    from outbox import requests
+
+    with connections.writing() as conn:
+        requests.ask(conn, message=message, kind=kind, reason="the customer called", user=7)
+    requests.announce()
+
+
+def carry_out() -> None:
+    """Do what people asked."""
+    from ledger import connections
+    from outbox import requests
+
+    with connections.pool().connection() as conn:
+        requests.carry_out(conn)
+
+
+def resume() -> None:
+    """Let parked destinations be tried that people want to be tried."""
+    from ledger import connections
+    from outbox import breakers
+
+    with connections.pool().connection() as conn:
+        breakers.resume(conn)
+
+
+def scan() -> None:
+    """Carry out the scans that are asked for or due, of everything but the provider's objects."""
+    from escalations.reconciling import scanning
+    from ledger import connections
+
+    with connections.pool().connection() as conn:
+        scanning.work(conn, get=None)
+
+
+def expire() -> None:
+    """Decide for want of a person."""
+    from agent import expiry
+    from ledger import connections
+
+    with connections.pool().connection() as conn:
+        expiry.expire(conn)
+
+
+def prune(chunk: int) -> None:
+    """Let old messages go, some at a time."""
+    from django.utils import timezone
+
+    from ledger import connections
+    from outbox import pruning
+
+    pruning.CHUNK = chunk
+    with connections.pool().connection() as conn:
+        pruning.prune(conn, before=timezone.now() - timedelta(days=400))
+
+
+def deliver() -> None:
+    """Deliver what is due."""
+    crashing.main()
