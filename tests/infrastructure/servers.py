@@ -17,6 +17,9 @@ from sandbox.servers import accounts, postgres
 from tests import databases
 from tests.waiting import until
 
+# What would write a server's log to the disk though nobody waits for it; its WAL writer is stopped when that matters.
+NOBODY_FLUSHES = {"autovacuum": "off", "bgwriter_lru_maxpages": "0", "checkpoint_timeout": "1d", "wal_writer_delay": "10s"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
@@ -54,7 +57,10 @@ class Cluster:
 
     @contextmanager
     def losing_what_nobody_waits_for(self) -> Iterator[None]:
-        """Kill the server at the end of the block, in which only what somebody waits for reaches the disk; start it again."""
+        """Kill the server at the end of the block, in which only what somebody waits for reaches the disk; start it again.
+
+        Whoever waits for a commit brings what was committed before to the disk, too: nobody else may write meanwhile.
+        """
         [(writer,)] = self.rows("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
         os.kill(writer, signal.SIGSTOP)
         try:
@@ -96,7 +102,7 @@ def full_disk(address: str, *, table: str, folder: Path) -> Iterator[Callable[[]
 @contextmanager
 def cluster(folder: Path, **settings: str) -> Iterator[Cluster]:
     """Run a server whose acknowledged commits survive a kill."""
-    server = postgres.Server(data=folder / "postgres", settings=postgres.QUICK | settings)
+    server = postgres.Server(data=folder / "postgres", settings=postgres.QUICK | NOBODY_FLUSHES | settings)
     server.start()
     try:
         yield Cluster(server=server, database=databases.clone(server.superuser_url()))

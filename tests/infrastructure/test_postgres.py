@@ -16,7 +16,7 @@ from tests.agent import talks
 from tests.agent.batches import make_customer
 from tests.agent.scripts import calls, says
 from tests.infrastructure import parts, servers
-from tests.infrastructure.desks import Desk
+from tests.infrastructure.desks import Desk, Talk
 from tests.infrastructure.parts import LONG, Parts, Process
 from tests.infrastructure.servers import Cluster
 from tests.stack import open_folder
@@ -73,6 +73,24 @@ class Site:
         yield
         process.send(signal.SIGCONT)
 
+    @contextmanager
+    def asleep(self, worker: str) -> Iterator[None]:
+        """Keep a worker from doing anything in the block."""
+        self.workers[worker].send(signal.SIGSTOP)
+        yield
+        self.workers[worker].send(signal.SIGCONT)
+
+    def take_up(self, talk: Talk) -> None:
+        """Ring for a conversation until a worker has it, and no more then: a bell that finds it taken writes, too."""
+
+        def taken() -> bool:
+            if found := talk.state() == "running":
+                return found
+            self.parts.ring("agent.drive", talk.thread)
+            return False
+
+        until(taken, seconds=LONG, every=PAUSE, what="a worker that takes it up")
+
     def until(self, condition: Callable[[], bool], *, what: str, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Wait while bells ring as the clock rings them: one that a dying connection swallowed is followed by another."""
         last = monotonic()
@@ -127,9 +145,9 @@ def test_it_gives_no_attempt_the_evidence_of_one_that_the_server_lost(site: Site
     attempts = "SELECT id FROM public.ledger_attempt WHERE thread = %s ORDER BY id"
     talk = site.desk.begin(thread=site.evidence)
     talk.say()
-    with site.cluster.losing_what_nobody_waits_for():
-        site.parts.ring("agent.drive", talk.thread)
-        site.until(site.workers["agent"].stopped, what="a worker that stopped")
+    with site.asleep("outbox"), site.cluster.losing_what_nobody_waits_for():
+        site.take_up(talk)
+        until(site.workers["agent"].stopped, seconds=LONG, what="a worker that stopped")
         [(lost,)] = site.desk.rows(attempts, talk.thread)
     assert site.desk.rows(attempts, talk.thread) == []
     somebody_elses = stranger(site.cluster)
