@@ -11,7 +11,7 @@ from outbox import handlers
 # outcome → what a page shows it as, and how the sentence about the effect ends
 WORDS: Mapping[str, tuple[str, str]] = {
     "succeeded": ("confirmed", "confirmed by {provider}."),
-    "rejected": ("failed", "refused{why}. Nothing was moved."),
+    "rejected": ("failed", "refused{why}. {means}"),
     "accepted": ("sent", "{provider} has it; it is not final yet."),
     "uncertain": ("uncertain", "no answer from {provider} yet. It is being looked up; please do not ask for it again."),
     "dead": ("uncertain", "it is not known what became of it. A person will look; please do not ask for it again."),
@@ -57,7 +57,8 @@ def notice(*, message: Mapping[str, Any], outcome: Any) -> tuple[str, str]:
     state, ending = WORDS[outcome.kind]
     why = f" ({outcome.refusal.replace('_', ' ')})" if outcome.refusal else ""
     about = handlers.sentence(topic=message["topic"], payload=message["payload"])
-    return state, f"{about}: {ending.format(provider=message['destination'].capitalize(), why=why)}"
+    means = handlers.if_refused(message["topic"], otherwise="Nothing was moved.")
+    return state, f"{about}: {ending.format(provider=message['destination'].capitalize(), why=why, means=means)}"
 
 
 def tell_escalation(conn: Connection[Any], *, escalation: Mapping[str, Any]) -> None:

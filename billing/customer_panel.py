@@ -18,7 +18,7 @@ MARKS = {  # of invoices that are neither paid nor void
     "charge_queued": Mark(state="queued", icon="clock", word="Charge queued"),
     "charge_failed": Mark(state="failed", icon="ban", word="Refused"),
 }
-TITLES = {"payment.charge": "Charge", "payment.refund": "Refund"}
+TITLES = {"payment.charge": "Charge", "payment.refund": "Refund", "payment.credit_note": "Credit note"}
 
 
 def context(customer_id: int) -> dict[str, Any]:

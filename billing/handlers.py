@@ -1,4 +1,4 @@
-"""The outbox topics of billing: what is sent for a charge and for a refund, and what each outcome does."""
+"""The outbox topics of billing: what is sent for a charge, a refund and a credit note, and what each outcome does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,8 +6,9 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from billing import money, refunds, settlements
+from billing import credit_notes, money, refunds, settlements
 from outbox.handlers import Handler, Step
+from outbox.messages import Cause
 from outbox.outcomes import Outcome
 
 Payload = Mapping[str, Any]
@@ -41,6 +42,20 @@ def refund_steps(refund: Payload, uid: UUID) -> list[Step]:
     return [Step(name="refund", path="/v1/refunds", params=params)]
 
 
+def credit_note_steps(note: Payload, uid: UUID) -> list[Step]:
+    """Return the one request of a credit note. It links the refund, so that it moves nothing; nobody is sent an e-mail."""
+    amount, _ = money.to_provider(note["amount_minor"], note["currency"])
+    params = {
+        "invoice": note["provider_invoice_id"],
+        "amount": amount,
+        "refunds": [{"refund": note["provider_refund_id"], "amount_refunded": amount}],
+        "email_type": "none",
+        "metadata": {"backstop_uid": str(uid), "refund": str(note["refund_id"])},
+    }
+    reason = credit_notes.reason(note["reason"])
+    return [Step(name="credit_note", path="/v1/credit_notes", params=params | ({"reason": reason} if reason else {}))]
+
+
 def settle_charge(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
     """Apply a charge's final outcome to its invoice."""
     charge = message["payload"]
@@ -65,7 +80,9 @@ def settle_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome:
     """Apply a refund's final outcome to the refund and its payment."""
     refund = message["payload"]
     if outcome.kind == "succeeded":
-        return settlements.refund_succeeded(conn, refund=refund, provider_refund_id=message["provider_id"])
+        concern = settlements.refund_succeeded(conn, refund=refund, provider_refund_id=message["provider_id"])
+        credit_notes.promise(conn, refund=refund["refund_id"], cause=_cause(message))
+        return concern
     if outcome.kind == "rejected":
         settlements.refund_rejected(conn, refund=refund, provider_refund_id=message["provider_id"])
     elif outcome.kind == "cancelled":
@@ -75,8 +92,21 @@ def settle_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome:
 
 def reverse_refund(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
     """Enter that a confirmed refund failed afterwards, and came back."""
-    why = outcome.refusal or outcome.provider_status or "failed"
-    return settlements.refund_reversed(conn, refund=message["payload"], reason=why)
+    refund, why = message["payload"], outcome.refusal or outcome.provider_status or "failed"
+    concern = settlements.refund_reversed(conn, refund=refund, reason=why)
+    return concern and f"{concern} {credit_notes.left_behind(conn, refund=refund['refund_id'])}".strip()
+
+
+def settle_credit_note(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
+    """Keep which note the refund has; without one the refund stays as it is."""
+    if outcome.kind == "succeeded":
+        return credit_notes.issued(conn, note=message["payload"], provider_note_id=message["provider_id"])
+    return None
+
+
+def _cause(message: Mapping[str, Any]) -> Cause:
+    """Return the call that a message comes from, for what follows from it."""
+    return Cause(**{name: message[name] for name in ("thread", "ai_message_id", "call_index", "subject")})
 
 
 def charge_sentence(charge: Payload) -> str:
@@ -87,6 +117,11 @@ def charge_sentence(charge: Payload) -> str:
 def refund_sentence(refund: Payload) -> str:
     """Return the refund in words."""
     return f"Refund {_amount(refund)} to {_card(refund)} for invoice {refund['invoice_id']}"
+
+
+def credit_note_sentence(note: Payload) -> str:
+    """Return the credit note in words."""
+    return f"Credit note of {_amount(note)} for the refund of invoice {note['invoice_id']}"
 
 
 def _amount(payload: Payload) -> str:
@@ -117,5 +152,16 @@ HANDLERS = (
         take_back=reverse_refund,
         refusal_asks_person=True,
         sentence=refund_sentence,
+    ),
+    Handler(
+        topic=credit_notes.TOPIC,
+        destination="stripe",
+        repeat="keyed",
+        steps=credit_note_steps,
+        settle=settle_credit_note,
+        wanted=credit_notes.is_wanted,
+        refusal_asks_person=True,
+        if_refused="The refund stands, and the invoice at the provider does not show it.",
+        sentence=credit_note_sentence,
     ),
 )

@@ -119,6 +119,7 @@ class Payment(models.Model):
     refunded_minor = models.BigIntegerField(default=0, db_default=0)  # queued and confirmed refunds
     stray = models.BooleanField(default=False, db_default=False)  # pays nothing; waits to be sent back
     provider_payment_id = models.TextField(unique=True)
+    provider_invoice_id = models.TextField(null=True)  # the provider's, if it paid one there: refunds get credit notes
     paid_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -126,6 +127,9 @@ class Payment(models.Model):
             models.UniqueConstraint(fields=["customer", "id"], name="billing_payment_of_customer"),
             models.UniqueConstraint(fields=["invoice"], condition=Q(stray=False), name="billing_payment_one_of_invoice"),
             models.CheckConstraint(name="billing_payment_amount_positive", condition=Q(amount_minor__gt=0)),
+            models.CheckConstraint(
+                name="billing_payment_provider_invoice_form", condition=Q(provider_invoice_id__regex=r"^in_[A-Za-z0-9_]+$")
+            ),
             models.CheckConstraint(
                 name="billing_payment_refund_cap", condition=Q(refunded_minor__gte=0, refunded_minor__lte=F("amount_minor"))
             ),
@@ -156,6 +160,7 @@ class Refund(models.Model):
     reason = models.TextField()
     status = models.TextField(choices=Status.choices, default=Status.QUEUED, db_default=Status.QUEUED)
     provider_refund_id = models.TextField(null=True, unique=True)
+    provider_credit_note_id = models.TextField(null=True, unique=True)  # only where the payment has an invoice at the provider
     created_at = models.DateTimeField(db_default=Now())
     settled_at = models.DateTimeField(null=True)
 
@@ -167,6 +172,10 @@ class Refund(models.Model):
             models.CheckConstraint(
                 name="billing_refund_status_known",
                 condition=Q(status__in=["queued", "confirmed", "refused", "withdrawn", "reversed"]),
+            ),
+            models.CheckConstraint(
+                name="billing_refund_credit_note_follows",
+                condition=Q(provider_credit_note_id__isnull=True) | Q(status__in=["confirmed", "reversed"]),
             ),
         ]
 

@@ -127,6 +127,7 @@ SENTENCES: dict[str, Sentence] = {
     "billing_payment_of_customer": OUR_FAULT,
     "billing_payment_one_of_invoice": OUR_FAULT,
     "billing_payment_amount_positive": OUR_FAULT,
+    "billing_payment_provider_invoice_form": OUR_FAULT,
     "billing_payment_refund_cap": more_than_refundable,
     "billing_payment_provider_payment_id_key": OUR_FAULT,
     "billing_payment_customer_currency": wrong_currency,
@@ -137,6 +138,8 @@ SENTENCES: dict[str, Sentence] = {
     "billing_refund_amount_positive": "A refund needs an amount above zero.",
     "billing_refund_status_known": OUR_FAULT,
     "billing_refund_provider_refund_id_key": OUR_FAULT,
+    "billing_refund_provider_credit_note_id_key": OUR_FAULT,
+    "billing_refund_credit_note_follows": OUR_FAULT,
     "billing_refund_customer_currency": wrong_currency,
     "billing_refund_payment": "The payment does not exist.",
     # what leaves

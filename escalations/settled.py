@@ -101,12 +101,13 @@ def payload(*, kind: str, message_id: int, row: Mapping[str, Any]) -> dict[str, 
     """Return what reviewers are shown: what was to be sent, in words, and why they have to look."""
     about = handlers.sentence(topic=row["topic"], payload=row["payload"])
     moved = {name: row["payload"][name] for name in ("amount_minor", "currency") if name in row["payload"]}
-    why = reason(kind=kind, refusal=row["refusal"])
+    why = reason(kind=kind, refusal=row["refusal"], topic=row["topic"])
     return {"reason": why, "about": about, "message_id": message_id, "phase": "after_answers", **moved}
 
 
-def reason(*, kind: str, refusal: str | None) -> str:
-    """Return why a person has to look, in one sentence."""
+def reason(*, kind: str, refusal: str | None, topic: str) -> str:
+    """Return why a person has to look, in words."""
     if kind == "rejected_payment":
-        return f"The payment provider refused it{f': {refusal}' if refusal else ''}. No money moved.".replace("_", " ")
+        why = f": {refusal}".replace("_", " ") if refusal else ""
+        return f"The payment provider refused it{why}. {handlers.if_refused(topic)}"
     return "It is not known whether the payment provider carried it out."

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from outbox import handlers
 from outbox.models import Message
 from outbox.outcomes import PUT_RIGHT
 from outbox.transitions import TAKEN_BACK
@@ -41,8 +42,9 @@ class Fate:
 
 UNCERTAIN = "The provider did not answer. It is being looked up; please do not ask for it again."
 DEAD = "A person has to look at this. Please do not ask for it again."
+VOIDED = "The provider confirmed it, and it was voided there later."
 CAME_BACK = "The provider confirmed it, and took it back later: the money is with us."
-BY_A_PERSON = "A person settled it as refused. No money moved."
+BY_A_PERSON = "A person settled it as refused."
 UNREACHED = "The provider could not be reached. Nothing was sent yet."
 SLOWED = "The provider was reached, and asked us to wait. Nothing was executed."
 SHUT_OUT = "The provider was reached, and does not let us in just now. Nothing was executed."
@@ -121,7 +123,8 @@ def _sent(message: Message) -> Fate:
 def _confirmed(message: Message) -> Fate:
     if message.provider_status in TAKEN_BACK:
         came = (*_gone(message), _done("Confirmed", message.finished_at), _now("failed", "undo-2", "Came back", None))
-        return Fate(state="failed", word="Came back", icon="undo-2", steps=came, note=CAME_BACK)
+        note = VOIDED if message.provider_status == "void" else CAME_BACK
+        return Fate(state="failed", word="Came back", icon="undo-2", steps=came, note=note)
     steps = (*_gone(message), _now("confirmed", "check-check", "Confirmed", message.finished_at))
     return Fate(state="confirmed", word="Confirmed", icon="check-check", steps=steps)
 
@@ -135,7 +138,8 @@ def _refused(message: Message) -> Fate:
 def _who_refused(message: Message) -> str:
     if message.refusal == PUT_RIGHT:
         return "A person has put the money right elsewhere."
-    return BY_A_PERSON if message.outcome_source == "person" else "The provider said no. No money moved."
+    said = BY_A_PERSON if message.outcome_source == "person" else "The provider said no."
+    return f"{said} {handlers.if_refused(message.topic)}"
 
 
 def _uncertain(message: Message) -> Fate:

@@ -23,7 +23,7 @@ class Step:
     name: str
     method: Literal["POST"] = "POST"
     path: str
-    params: Mapping[str, Any] = field(default_factory=dict)  # text, integers, booleans, and mappings of them
+    params: Mapping[str, Any] = field(default_factory=dict)  # text, integers, booleans, mappings and lists of them
     renewable: bool = False  # a new key can never move money twice: the step moves none, or its object moves it once
 
 
@@ -54,6 +54,7 @@ class Handler:
     give_back: Callable[..., str] | None = None
     wanted: Callable[..., bool] = always  # (conn, *, message): False withdraws what has not left yet; asked before each send
     refusal_asks_person: bool = False  # what the provider refuses is put before a reviewer
+    if_refused: str = ""  # what that means, in a sentence, where it is not that no money moved
     sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"
 
 
@@ -96,6 +97,11 @@ def sentence(*, topic: str, payload: Mapping[str, Any]) -> str:
 def refusals_ask_person() -> list[str]:
     """Return the topics of which a refusal is put before a reviewer."""
     return [handler.topic for handler in every() if handler.refusal_asks_person]
+
+
+def if_refused(topic: str, *, otherwise: str = "No money moved.") -> str:
+    """Return what a refusal of the topic means, in a sentence."""
+    return next((handler.if_refused for handler in every() if handler.topic == topic and handler.if_refused), otherwise)
 
 
 def frozen(handler: Handler, *, payload: Mapping[str, Any], uid: UUID) -> list[dict[str, Any]]:

@@ -14,8 +14,10 @@ Get = Callable[[str, Mapping[str, Any]], Answer]
 UID = "backstop_uid"  # the metadata entry that every object of ours carries
 PAGE = 100
 EARLIER = timedelta(minutes=5)  # the provider's clock may be behind ours
-# What narrows a list to one message's candidates. No search: it lags, and knows no refunds.
-NARROWED_BY: Mapping[str, str] = MappingProxyType({"/v1/payment_intents": "customer", "/v1/refunds": "payment_intent"})
+# What narrows a list to one message's candidates. No search: it lags, and knows no refunds and no notes.
+NARROWED_BY: Mapping[str, str] = MappingProxyType(
+    {"/v1/payment_intents": "customer", "/v1/refunds": "payment_intent", "/v1/credit_notes": "invoice"}
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ Kind = Literal["succeeded", "rejected", "accepted", "advanced", "retry", "uncert
 PUT_RIGHT = "put_right_elsewhere"  # a person's refusal of what may have moved: they have put the money right by hand
 FINAL = ("succeeded", "rejected", "cancelled")
 SEEN = (
-    *("id", "object", "status", "amount", "amount_received", "currency", "customer", "payment_intent", "latest_charge"),
-    *("cancellation_reason", "failure_reason", "created", "livemode", "metadata"),
+    *("id", "object", "status", "amount", "amount_received", "currency", "customer", "payment_intent", "invoice"),
+    *("latest_charge", "cancellation_reason", "failure_reason", "created", "livemode", "metadata"),
 )
 
 
@@ -118,13 +118,15 @@ def _intent(error: Mapping[str, Any]) -> str | None:
 
 
 def judge_object(found: Mapping[str, Any], *, asked: Mapping[str, Any], last: bool) -> Outcome:
-    """Return what a PaymentIntent or a refund says, as an answer to the last step or to an earlier one."""
+    """Return what a PaymentIntent, a refund or a credit note says, as an answer to the last step or to an earlier one."""
     if not found.get("id") or not as_asked(found, asked=asked):
         return Outcome(kind="uncertain", error="not what was asked for", seen=compared(found))
     status = str(found.get("status"))
     known = Outcome(kind="uncertain", provider_id=found["id"], provider_status=status, seen=compared(found))
     if found.get("object") == "refund":
         return _judge_refund(found, known)
+    if found.get("object") == "credit_note":
+        return _judge_credit_note(known)
     return _judge_intent(found, known, last=last)
 
 
@@ -154,6 +156,14 @@ def _judge_refund(refund: Mapping[str, Any], known: Outcome) -> Outcome:
     return replace(known, error=f"unexpected status {status}")
 
 
+def _judge_credit_note(known: Outcome) -> Outcome:
+    if known.provider_status == "issued":
+        return replace(known, kind="succeeded")
+    if known.provider_status == "void":
+        return replace(known, kind="rejected", refusal="void")
+    return replace(known, error=f"unexpected status {known.provider_status}")
+
+
 def compared(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of the provider's object, for people who hold it against the request: no name, no text of a bank."""
     kept = {name: found[name] for name in SEEN if found.get(name) is not None}
@@ -165,5 +175,5 @@ def compared(found: Mapping[str, Any]) -> dict[str, Any]:
 
 def as_asked(found: Mapping[str, Any], *, asked: Mapping[str, Any]) -> bool:
     """Return whether the provider's object has the amount, currency and owner that were asked for."""
-    named = ("amount", "currency", "customer", "payment_intent")
+    named = ("amount", "currency", "customer", "payment_intent", "invoice")
     return all(found.get(name) == asked[name] for name in named if name in asked)

@@ -10,12 +10,12 @@ from django.utils import timezone
 from ledger import sentences
 from ledger.marks import Mark
 from ledger.reconciling import Check, Disagreement, Fact, Get, Looking, Row
-from outbox import gateway, handlers, sweeps
+from outbox import gateway, handlers, sweeps, transitions
 
 # At the provider, as far as it was looked up: the money moved, it cannot move any more, it still may, or nothing is there.
 Verdict = Literal["moved", "refused", "open", "absent", "unknown"]
-MOVED = frozenset({"succeeded"})
-REFUSED = frozenset({"canceled", "failed"})
+MOVED = frozenset(transitions.DONE)
+REFUSED = frozenset(transitions.TAKEN_BACK)
 EXITS = ("adopt", "resend", "settle_rejected", "compensate")
 NOT_LOOKED_UP = "not looked up yet"
 # Notices that nobody gets are for admins; what a person has asked for is under way. What a worker looks up just now is as

@@ -13,15 +13,15 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from outbox import outcomes
+from outbox import outcomes, transitions
 from outbox.leases import Row
 from outbox.lookups import PAGE, UID, Get
 
 LAST = timedelta(hours=48)  # how far back a sweep looks
-LISTS = ("/v1/payment_intents", "/v1/refunds")
+LISTS = ("/v1/payment_intents", "/v1/refunds", "/v1/credit_notes")
 # What may happen to an object that was made long before: the events of it are young.
 NEWS = ("payment_intent.succeeded", "refund.failed")
-ENDED = frozenset({"canceled", "failed"})  # moves no money, or none any more
+ENDED = frozenset(transitions.TAKEN_BACK)  # moves no money, or none any more
 Kind = Literal["no_message", "no_object", "differs", "twice", "contradicts"]
 Found = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ def contradicts(message: Mapping[str, Any], *, found: Found) -> bool:
     """Return whether an object says that a finished message ended otherwise; a success taken back is known by its status."""
     status = found.get("status")
     if message["state"] in ("rejected", "cancelled"):
-        return status == "succeeded" and message["refusal"] != outcomes.PUT_RIGHT
+        return status in transitions.DONE and message["refusal"] != outcomes.PUT_RIGHT
     own = message["state"] == "succeeded" and found["id"] == message["provider_id"]
     return own and status in ENDED and status != message["provider_status"]
 

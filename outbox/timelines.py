@@ -38,7 +38,14 @@ LOOK_UPS = CALLS | {
     "unsent": ("sent", "file-search", "It is there; its next step was not done"),
     "unanswered": ("uncertain", "wifi-off", "The provider did not say"),
 }
-NAMES = {"create": "Create", "confirm": "Confirm", "refund": "Refund", "lookup": "Look-up", "webhook": "Event, looked up"}
+NAMES = {
+    "create": "Create",
+    "confirm": "Confirm",
+    "refund": "Refund",
+    "credit_note": "Credit note",
+    "lookup": "Look-up",
+    "webhook": "Event, looked up",
+}
 STATES = {"succeeded": "confirmed", "rejected": "refused", "cancelled": "withdrawn", "dead": "a person has to look"}
 ASKED = {
     "cancel": "Asked to withdraw it",

@@ -41,7 +41,8 @@ STATES = ("ready", "leased", "accepted", "uncertain", "succeeded", "rejected", "
 READY, LEASED, ACCEPTED, UNCERTAIN, SUCCEEDED, REJECTED, DEAD, CANCELLED = STATES
 
 FINAL = (SUCCEEDED, REJECTED, CANCELLED)
-TAKEN_BACK = ("failed", "canceled")  # what the provider calls an object whose success it took back
+DONE = ("succeeded", "issued")  # what the provider calls an object that did what it was asked for
+TAKEN_BACK = ("failed", "canceled", "void")  # one whose success it took back
 CLAIMABLE = (READY, UNCERTAIN, ACCEPTED)
 # An older message in one of these keeps the later ones of its aggregate waiting.
 UNFINISHED = (READY, LEASED, ACCEPTED, UNCERTAIN, DEAD)

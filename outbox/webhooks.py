@@ -35,6 +35,8 @@ TYPES = frozenset(
         "refund.updated",
         "refund.failed",
         "charge.refund.updated",
+        "credit_note.created",
+        "credit_note.voided",
     }
 )
 STORE = """
@@ -168,7 +170,7 @@ def _says_nothing_new(message: Row, event: Row) -> bool:
     status = about(event["payload"]).get("status")
     if message["state"] == "succeeded":
         return status not in transitions.TAKEN_BACK or status == message["provider_status"]
-    return message["state"] in transitions.FINAL and status != "succeeded"
+    return message["state"] in transitions.FINAL and status not in transitions.DONE
 
 
 def _message(conn: Connection[Any], event: Row) -> Row | None:

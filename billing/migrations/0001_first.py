@@ -102,6 +102,7 @@ class Migration(migrations.Migration):
                 ("refunded_minor", models.BigIntegerField(db_default=0, default=0)),
                 ("stray", models.BooleanField(db_default=False, default=False)),
                 ("provider_payment_id", models.TextField(unique=True)),
+                ("provider_invoice_id", models.TextField(null=True)),
                 ("paid_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
@@ -127,6 +128,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("provider_refund_id", models.TextField(null=True, unique=True)),
+                ("provider_credit_note_id", models.TextField(null=True, unique=True)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("settled_at", models.DateTimeField(null=True)),
             ],
@@ -397,6 +399,13 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="payment",
             constraint=models.CheckConstraint(
+                condition=models.Q(("provider_invoice_id__regex", "^in_[A-Za-z0-9_]+$")),
+                name="billing_payment_provider_invoice_form",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="payment",
+            constraint=models.CheckConstraint(
                 condition=models.Q(("refunded_minor__gte", 0), ("refunded_minor__lte", models.F("amount_minor"))),
                 name="billing_payment_refund_cap",
             ),
@@ -420,6 +429,15 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("status__in", ["queued", "confirmed", "refused", "withdrawn", "reversed"])),
                 name="billing_refund_status_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="refund",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("provider_credit_note_id__isnull", True), ("status__in", ["confirmed", "reversed"]), _connector="OR"
+                ),
+                name="billing_refund_credit_note_follows",
             ),
         ),
         migrations.AddConstraint(

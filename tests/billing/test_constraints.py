@@ -64,6 +64,10 @@ REACHED = {
         "INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason)"
         " VALUES (%(customer)s, %(payment)s, 'USD', 1, 'any')"
     ),
+    "billing_refund_credit_note_follows": (
+        "INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason, provider_credit_note_id)"
+        " VALUES (%(customer)s, %(payment)s, 'EUR', 1, 'any', 'cn_1')"
+    ),
     "billing_payment_refund_cap": "UPDATE public.billing_payment SET refunded_minor = amount_minor + 1",
 }
 

@@ -76,7 +76,7 @@ def test_it_has_a_word_for_each_state(state: str, word: str, settled: bool) -> N
     ("changes", "word", "note"),
     [
         ({"state": "rejected"}, "Refused", "The provider said no. No money moved."),
-        ({"state": "rejected", "outcome_source": "person"}, "Refused", fates.BY_A_PERSON),
+        ({"state": "rejected", "outcome_source": "person"}, "Refused", f"{fates.BY_A_PERSON} No money moved."),
         (
             {"state": "rejected", "outcome_source": "person", "refusal": "put_right_elsewhere"},
             *("Refused", "A person has put the money right elsewhere."),

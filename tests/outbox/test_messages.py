@@ -106,7 +106,8 @@ def is_blocked(owner: "psycopg.Connection[Any]", other: "psycopg.Connection[Any]
 
 
 def test_it_knows_its_topics() -> None:
-    assert [handler.topic for handler in handlers.every()] == ["payment.charge", "payment.refund", "notify.email", "notify.chat"]
+    payments = ["payment.charge", "payment.refund", "payment.credit_note"]
+    assert [handler.topic for handler in handlers.every()] == [*payments, "notify.email", "notify.chat"]
     with pytest.raises(handlers.UnknownTopic):
         handlers.find("payment.unknown")
 
