@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from django.utils import timezone
+
 from ledger import sentences
 from ledger.marks import Mark
 from ledger.reconciling import Check, Disagreement, Fact, Looking, Row
@@ -12,6 +14,7 @@ EXITS = ("replay_thread", "compensate")
 # A conversation that is not finished goes on by itself, or is one of those that were left alone.
 UNTOLD = """
 SELECT e.thread, e.subject, e.on_behalf_of, e.ai_message_id, max(c.id) AS conversation, max(e.committed_at) AS at,
+    bool_or(EXISTS (SELECT FROM public.agent_thread t WHERE t.thread = e.thread)) AS driven,
     jsonb_agg(jsonb_build_object('tool', e.tool, 'arguments', e.arguments, 'result', e.result)
               ORDER BY e.committed_at, e.call_index)::text AS calls
 FROM public.ledger_execution e LEFT JOIN public.agent_conversation c ON c.thread = e.thread
@@ -55,7 +58,7 @@ def _untold(row: Row) -> Disagreement:
         facts=tuple(
             Fact(name=f"Call {number}", ours=said, theirs="no answer", differs=True) for number, said in enumerate(done, 1)
         ),
-        exits=EXITS,
+        exits=EXITS if row["driven"] else EXITS[1:],  # what is no thread any more cannot be replayed
         subject=row["subject"],
         thread=row["thread"],
         ai_message_id=row["ai_message_id"],
@@ -74,7 +77,10 @@ def halted(looking: Looking) -> Iterator[Disagreement]:
             about=f"Conversation {name}",
             sentence=f"Conversation {name} is not finished, and nobody goes on with it.",
             detail=f"The last word of its worker: {row['activity']}." if row["activity"] else "",
-            facts=(Fact(name="State", ours=row["state"], theirs="no worker, no question", differs=True),),
+            facts=(
+                Fact(name="State", ours=row["state"], theirs="no worker, no question", differs=True),
+                Fact(name="Since", ours=f"{timezone.localtime(row['since']):%d %b %Y %H:%M:%S}", theirs="nothing"),  # this time
+            ),
             exits=EXITS,
             subject=row["subject"],
             thread=row["thread"],

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from billing import credit_notes, money, refunds, settlements
+from billing import credit_notes, money, refunds, repairs, settlements
 from outbox.handlers import Handler, Step
 from outbox.messages import Cause
 from outbox.outcomes import Outcome
@@ -139,7 +139,9 @@ HANDLERS = (
         repeat="keyed",
         steps=charge_steps,
         settle=settle_charge,
+        reopen=repairs.reopen_charge,
         give_back=return_charge,
+        owed=repairs.charge_is_owed,
         refusal_asks_person=True,
         sentence=charge_sentence,
     ),
@@ -149,6 +151,7 @@ HANDLERS = (
         repeat="keyed",
         steps=refund_steps,
         settle=settle_refund,
+        reopen=repairs.reopen_refund,
         take_back=reverse_refund,
         refusal_asks_person=True,
         sentence=refund_sentence,

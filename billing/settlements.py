@@ -9,9 +9,10 @@ from typing import Any
 from psycopg import Connection
 
 from billing import money, rows
+from ledger.refusals import Refusal
 
 
-class BooksDisagree(Exception):
+class BooksDisagree(Refusal):
     """The books are not in a state in which this outcome can be applied."""
 
 
@@ -24,7 +25,8 @@ PAY = """
 INSERT INTO public.billing_payment (customer_id, invoice_id, currency, amount_minor, provider_payment_id, stray)
 VALUES (%(customer_id)s, %(invoice_id)s, %(currency)s, %(amount_minor)s, %(provider_payment_id)s, %(stray)s)
 """
-PAID = "SELECT 1 FROM public.billing_payment WHERE provider_payment_id = %s"
+PAID = "SELECT id, stray FROM public.billing_payment WHERE provider_payment_id = %(provider_payment_id)s"
+OWED_TO_NOBODY = "UPDATE public.billing_payment SET stray = true WHERE id = %s"
 # The provider paid out what it, or a person, had called refused.
 CONFIRM_LATE = """
 UPDATE public.billing_refund SET status = 'confirmed', provider_refund_id = %s, settled_at = now()
@@ -57,13 +59,17 @@ def charge_succeeded(conn: Connection[Any], *, charge: Mapping[str, Any], attemp
 
     Success may come late. Where nothing is owed by then, the payment is a stray one, and what is returned says why.
     """
-    if conn.execute(PAID, (provider_payment_id,)).fetchone():
-        return None
+    known = rows.one(conn, PAID, {"provider_payment_id": provider_payment_id})
     invoice = rows.one(conn, INVOICE, {**charge, "attempt": attempt})
+    if known and (known["stray"] or (invoice and invoice["status"] == "paid")):
+        return None
     if invoice is None:
         raise BooksDisagree(f"invoice {charge['invoice_id']} is not there, so it cannot become paid")
     stray = not invoice["owed"]
-    conn.execute(PAY, {**charge, "provider_payment_id": provider_payment_id, "stray": stray})
+    if known is None:
+        conn.execute(PAY, {**charge, "provider_payment_id": provider_payment_id, "stray": stray})
+    elif stray:
+        conn.execute(OWED_TO_NOBODY, (known["id"],))
     if stray:
         return _of_stray(charge, invoice)
     conn.execute("UPDATE public.billing_invoice SET status = 'paid', paid_at = now() WHERE id = %s", (charge["invoice_id"],))
@@ -133,14 +139,14 @@ def refund_withdrawn(conn: Connection[Any], *, refund: Mapping[str, Any]) -> Non
 
 
 def _move_invoice(conn: Connection[Any], *, invoice: int, status: str) -> None:
-    """Move an invoice from charge_queued; a repeat finds it moved; anything else is an error."""
+    """Move an invoice from charge_queued; a repeat finds it moved; one that is void stays so; anything else is an error."""
     moved = conn.execute(
         "UPDATE public.billing_invoice SET status = %s, paid_at = CASE WHEN %s = 'paid' THEN now() END"
         " WHERE id = %s AND status = 'charge_queued'",
         (status, status, invoice),
     )
     if moved.rowcount != 1:
-        _expect(conn, "SELECT status FROM public.billing_invoice WHERE id = %s", invoice, status, what="invoice")
+        _expect(conn, "SELECT status FROM public.billing_invoice WHERE id = %s", invoice, status, "void", what="invoice")
 
 
 def _reserve(conn: Connection[Any], *, refund: Mapping[str, Any]) -> None:
@@ -171,8 +177,9 @@ def _give_back(conn: Connection[Any], *, refund: Mapping[str, Any]) -> None:
         raise BooksDisagree(f"payment {refund['payment_id']} is not there")
 
 
-def _expect(conn: Connection[Any], query: Any, key: int, status: str, *, what: str) -> None:
-    """Raise BooksDisagree unless the row is there and already has the status."""
+def _expect(conn: Connection[Any], query: str, key: int, *statuses: str, what: str) -> None:
+    """Raise BooksDisagree unless the row is there and already has one of the statuses."""
     found = conn.execute(query, (key,)).fetchone()
-    if found is None or found[0] != status:
-        raise BooksDisagree(f"{what} {key} is {found[0] if found else 'not there'}, so it cannot become {status}")
+    if found is None or found[0] not in statuses:
+        stands = str(found[0]).replace("_", " ") if found else "not there"
+        raise BooksDisagree(f"{what} {key} is {stands}, so it cannot become {statuses[0].replace('_', ' ')}")

@@ -102,7 +102,7 @@ GRANT SELECT (id, username, is_active) ON public.auth_user TO backstop_outbox;
 GRANT UPDATE (carried_out_at, outcome) ON public.outbox_request TO backstop_outbox;
 GRANT UPDATE (status, amount_due_minor, paid_at) ON public.billing_invoice TO backstop_outbox;
 GRANT UPDATE (balance_minor, entries) ON public.billing_credit_account TO backstop_outbox;
-GRANT UPDATE (refunded_minor) ON public.billing_payment TO backstop_outbox;
+GRANT UPDATE (refunded_minor, stray) ON public.billing_payment TO backstop_outbox;
 GRANT UPDATE (status, provider_refund_id, provider_credit_note_id, settled_at) ON public.billing_refund TO backstop_outbox;
 GRANT UPDATE (provider_customer_id, provider_payment_method, card_last4) ON public.billing_customer TO backstop_outbox;
 GRANT INSERT, UPDATE ON public.agent_feed TO backstop_outbox;

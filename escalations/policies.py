@@ -54,6 +54,7 @@ DECISIONS: Mapping[str, tuple[str, ...]] = {
     "rejected_payment": ("close",),
     "dirty_state": ("close", *EXITS),
 }
+OF_MESSAGES = "outbox.messages"  # the check of messages themselves; what a settled one asked by itself names none
 RECONCILED = frozenset({"unknown_outcome", "dirty_state"})  # kinds that the reconcile desk is for
 PROPOSING = frozenset({"approval", "rollbacks", "infrastructure"})  # kinds whose calls can be changed by a person
 REVISING = frozenset({"edit", "drop", "take_over"})  # made of a new revision
@@ -99,6 +100,11 @@ def exits(payload: Mapping[str, Any]) -> tuple[str, ...]:
     if "exits" in payload:
         return tuple(payload["exits"])
     return MESSAGE_EXITS if payload.get("message_id") else ()
+
+
+def is_of_message(*, object: str, payload: Mapping[str, Any]) -> bool:  # noqa: A002 - the column's name
+    """Return whether a disagreement is about an outbox message itself, not about books that differ from it."""
+    return object.startswith("message:") and payload.get("check", OF_MESSAGES) == OF_MESSAGES
 
 
 def _fits(name: str, *, kind: str, payload: Mapping[str, Any], revision: int) -> bool:

@@ -5,20 +5,22 @@ What the provider says is asked before that transaction. A verb that finds its r
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import Connection
 from psycopg.rows import dict_row
 
+from ledger.refusals import Refusal
 from outbox import adoptions, gateway, handlers, lookups, settling, transitions
 from outbox.endings import Delivery
 from outbox.leases import Row
 from outbox.lookups import Finding
 from outbox.messages import GIVE_UP_AFTER
-from outbox.outcomes import PUT_RIGHT, Outcome
+from outbox.outcomes import FINAL, PUT_RIGHT, Outcome
 from outbox.transitions import Event
 
 MESSAGE = "SELECT * FROM public.outbox_message WHERE id = %s"
@@ -36,6 +38,9 @@ ASKS_PROVIDER = frozenset({"look_up", "adopt", "settle_rejected", "refund"})
 PATIENCE = timedelta(minutes=5)  # how long a request waits for a provider that does not answer
 # An intent in one of these has moved no money, and can until it is cancelled.
 CANCELLABLE = frozenset({"requires_payment_method", "requires_confirmation", "requires_action", "requires_capture"})
+
+
+T = TypeVar("T")
 
 
 class NotNow(Exception):
@@ -117,11 +122,35 @@ def look_up(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) 
 
 
 def adopt(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) -> str:
-    """Make what the provider says the outcome, also late."""
-    after, new = _taken(conn, message=message, asked=asked, source="person")
-    if not new:
+    """Make what the provider says the outcome, also late; where that is known already, have the books follow it."""
+    after, new = _with_books(conn, message, lambda: _taken(conn, message=message, asked=asked, source="person"))
+    if new:
+        with suppress(Refusal):  # books that cannot follow what is under way are a question of their own
+            settling.repair(conn, message=after)
+        return f"adopted: {_became(after, asked)}"
+    if not (_bears_out(asked, message=after) and settling.repair(conn, message=after)):
         raise Impossible(f"{asked.words}, and the message is {after['state']}")
-    return f"adopted: {_became(after, asked)}"
+    return f"adopted: the books follow the message, which is {after['state']}"
+
+
+def _with_books(conn: Connection[Any], message: Row, settle: Callable[[], T]) -> T:
+    """Settle; where the books are not as they were while the message was under way, put them there first. Raises Refusal."""
+    try:
+        with conn.transaction():
+            return settle()
+    except Refusal:
+        if not settling.repair(conn, message=message):
+            raise
+        return settle()
+
+
+def _bears_out(asked: Asked, *, message: Row) -> bool:
+    """Return whether the provider says what the message says: only then should books follow it that do not."""
+    found, kind = asked.finding.kind, asked.outcome.kind
+    if message["state"] == "succeeded":
+        taken_back = message["provider_status"] in transitions.TAKEN_BACK
+        return found == "known" and kind == ("rejected" if taken_back else "succeeded")
+    return found in ("absent", "unsent") or kind == ("rejected" if message["state"] in FINAL else "accepted")
 
 
 def _became(message: Row, asked: Asked) -> str:
@@ -204,14 +233,14 @@ def compensate(conn: Connection[Any], *, message: Row, request: Row, asked: None
 
 
 def _ended(conn: Connection[Any], message: Row, *, outcome: Outcome, event: Event, delivery: Delivery | None = None) -> None:
-    after = settling.adopt(conn, message=message, outcome=outcome, source="person", delivery=delivery, event=event)
-    if after is None:
+    given: dict[str, Any] = {"outcome": outcome, "source": "person", "delivery": delivery, "event": event}
+    if _with_books(conn, message, lambda: settling.adopt(conn, message=message, **given)) is None:
         raise Impossible(f"it is {message['state']} by now")
 
 
 def refund(conn: Connection[Any], *, message: Row, request: Row, asked: Asked) -> str:
     """Send back money that the provider took and that is not owed; take the provider's word first that it has it."""
-    after, _ = _taken(conn, message=message, asked=asked, source="person", known=True)
+    after, _ = _with_books(conn, message, lambda: _taken(conn, message=message, asked=asked, source="person", known=True))
     give_back = handlers.find(message["topic"]).give_back
     if give_back is None or after["state"] != "succeeded":
         raise Impossible(f"{asked.words}, so no money of it is there")

@@ -32,6 +32,11 @@ def always(conn: Connection[Any], *, message: Mapping[str, Any]) -> bool:
     return True
 
 
+def no_books(conn: Connection[Any], *, message: Mapping[str, Any]) -> bool:
+    """Say that nothing stands otherwise, for a topic that no books are kept of."""
+    return False
+
+
 def untouched(conn: Connection[Any], *, message: Mapping[str, Any], outcome: Outcome) -> str | None:
     """Leave the books as they are, for a topic whose successes are final."""
     return None
@@ -50,6 +55,11 @@ class Handler:
     steps: Callable[[Mapping[str, Any], UUID], list[Step]]
     settle: Callable[..., str | None]  # (conn: Connection, *, message: Mapping[str, Any], outcome: Outcome)
     take_back: Callable[..., str | None] = untouched  # the same, when the provider takes a success back
+    # (conn, *, message) -> whether the books stand otherwise than the message does. If so they are put where its outcome can be
+    # applied again; raises Refusal where they cannot follow it.
+    reopen: Callable[..., bool] = no_books
+    # (conn, *, message): whether what it takes is owed now; what is not can only be given back
+    owed: Callable[..., bool] = always
     # (conn, *, message, reason) -> what was done: sends money back that was taken and is not owed, or raises Refusal
     give_back: Callable[..., str] | None = None
     wanted: Callable[..., bool] = always  # (conn, *, message): False withdraws what has not left yet; asked before each send

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from ledger import connections, diffs, keysets, links, people, wiring
@@ -59,7 +60,7 @@ def case(message: Message) -> dict[str, Any]:
         "open_request": next((request for request in asked if request.carried_out_at is None), None),
         "attempt": _attempt(message),
         "questions": links.questions(object=f"message:{message.id}"),
-        "records": _records(message),
+        "records": records(message),
         "older": _older(message),
         "asks": [ask for ask in _asks(message) if not (line["undo"] and ask.kind == "cancel")],  # that needs no reason
         "pairs": comparisons.pairs(message),
@@ -98,11 +99,12 @@ def _attempt(message: Message) -> Any:
     return Execution.objects.filter(**cause).values_list("attempt_id", flat=True).first()
 
 
-def _records(message: Message) -> list[diffs.Record]:
-    """Return what settling it changed in the books."""
+def records(message: Message, *, within: tuple[datetime, datetime] | None = None) -> list[diffs.Record]:
+    """Return what settling it changed in the books, or only what it changed within that time."""
     columns = ("table_name", "operation", "before", "after")
-    changes = RowChange.objects.filter(message_id=message.id).order_by("id").values(*columns)
-    return diffs.records(changes, money=wiring.plugged("BACKSTOP_MONEY"))
+    changes = RowChange.objects.filter(message_id=message.id).order_by("id")
+    found = changes.filter(changed_at__range=within) if within else changes
+    return diffs.records(found.values(*columns), money=wiring.plugged("BACKSTOP_MONEY"))
 
 
 def _older(message: Message) -> Message | None:

@@ -38,7 +38,6 @@ SELECT m.*, e.on_behalf_of FROM public.outbox_message m LEFT JOIN public.ledger_
     ON e.thread = m.thread AND e.ai_message_id = m.ai_message_id AND e.call_index = m.call_index
 WHERE m.id = ANY(%(ids)s)
 """
-STRAY_EXITS = {"contradicts": ("adopt", "refund", "compensate"), "differs": ("refund", "compensate")}
 
 
 def unsettled(looking: Looking) -> Iterator[Disagreement]:
@@ -137,10 +136,22 @@ def strays(looking: Looking) -> Iterator[Disagreement]:
     found = list(sweeps.sweep(looking.conn, looking.get, since=timezone.now() - sweeps.LAST))
     known = {row["id"]: row for row in looking.rows(OF_STRAYS, ids=[one.message for one in found if one.message is not None])}
     for one in found:
-        yield _of_stray(one, message=known.get(one.message))
+        message = known.get(one.message)
+        yield _of_stray(one, message=message, exits=_exits(looking, one, message=message))
 
 
-def _of_stray(stray: sweeps.Stray, *, message: Row | None) -> Disagreement:
+def _exits(looking: Looking, stray: sweeps.Stray, *, message: Row | None) -> tuple[str, ...]:
+    """Return how it can be settled from here: only an object that is what was asked for has a word that books can follow."""
+    if stray.kind != "contradicts" or message is None:
+        return ("compensate",)
+    handler = handlers.find(message["topic"])
+    if message["state"] == "succeeded":  # the provider takes it back
+        return ("compensate",) if handler.take_back is handlers.untouched else ("adopt", "compensate")
+    owed = handler.give_back is None or handler.owed(looking.conn, message=message)
+    return ("adopt", "compensate") if owed else ("adopt", "refund", "compensate")
+
+
+def _of_stray(stray: sweeps.Stray, *, message: Row | None, exits: tuple[str, ...]) -> Disagreement:
     row = message or {}
     status = str(stray.seen.get("status") or "not there").replace("_", " ")
     about = handlers.sentence(topic=row["topic"], payload=row["payload"]) if row else stray.object_id
@@ -153,11 +164,11 @@ def _of_stray(stray: sweeps.Stray, *, message: Row | None) -> Disagreement:
         "contradicts": f"Message {name} is {row.get('state')} here, but {who} says {status} of {stray.object_id}.",
     }[stray.kind]
     return Disagreement(
-        object=f"object:{stray.object_id}",
+        object=f"uid:{stray.uid}" if stray.kind == "twice" else f"object:{stray.object_id}",  # its own object may differ besides
         about=about,
         sentence=sentence,
         facts=tuple(_facts_of_stray(stray, message=row, status=status)),
-        exits=STRAY_EXITS.get(stray.kind, ("compensate",)),
+        exits=exits,
         message=stray.message,
         subject=row.get("subject"),
         thread=row.get("thread"),

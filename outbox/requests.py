@@ -28,7 +28,7 @@ ALLOWED = {
     "cancel": "state IN ('ready', 'leased') AND first_sent_at IS NULL",
     "replay": "state = 'dead' AND NOT compensation_needed",
     "look_up": f"first_sent_at IS NOT NULL AND {AT_PROVIDER}",
-    "adopt": f"state IN ('accepted', 'uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND {AT_PROVIDER}",
+    "adopt": AT_PROVIDER,  # of what was not sent, too: there is nothing to take over, but books may stand otherwise
     "resend": "state IN ('uncertain', 'dead') AND first_sent_at IS NOT NULL AND repeat = 'keyed' AND NOT compensation_needed"
     " AND (key_deadline IS NULL OR key_deadline > now())",
     "settle_rejected": f"state IN ('uncertain', 'dead') AND {AT_PROVIDER}",

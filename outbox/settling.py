@@ -164,6 +164,27 @@ def overturn(
     return after
 
 
+def repair(conn: Connection[Any], *, message: Row) -> bool:
+    """Have books that stand otherwise follow a message, and return whether any did; raise Refusal where they cannot.
+
+    A final outcome is applied once more, by the verbs that settle it. Nothing is sent, no state changes, and nobody is told
+    again what they were told of the outcome.
+    """
+    handler = handlers.find(message["topic"])
+    with conn.transaction():
+        speak_for(conn, message=message)
+        if not handler.reopen(conn, message=message):
+            return False
+        known = {name: message[name] for name in ("provider_id", "provider_status", "refusal")}
+        if message["state"] in FINAL:
+            outcome = Outcome(kind=message["state"], **known)
+            if concern := handler.settle(conn, message=message, outcome=outcome):
+                _raise_concern(conn, message=message, concern=concern)
+            if message["state"] == "succeeded" and message["provider_status"] in transitions.TAKEN_BACK:
+                handler.take_back(conn, message=message, outcome=outcome)  # whoever asks for this knows
+    return True
+
+
 def _json(value: Mapping[str, Any] | None) -> Jsonb | None:
     return None if value is None else Jsonb(dict(value))
 

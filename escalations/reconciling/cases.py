@@ -11,7 +11,7 @@ from escalations import inbox, permissions, policies, questions
 from escalations.models import Act, Decision, Escalation
 from escalations.reconciling import deciding, listing, offers
 from escalations.reconciling.offers import Offer
-from ledger import marks, people, reconciling, sentences
+from ledger import diffs, marks, people, reconciling, sentences
 from ledger.marks import Mark
 from ledger.reconciling import Fact
 from outbox import pages, requests
@@ -37,7 +37,7 @@ class Case:
     @property
     def own(self) -> bool:
         """Return whether it is about the message itself, not about books that differ from it."""
-        return self.row.object.startswith("message:")
+        return policies.is_of_message(object=self.row.object, payload=self.payload)
 
     @cached_property
     def looked(self) -> Delivery | None:
@@ -206,11 +206,23 @@ class Case:
         by = self.decision.decided_by if self.decision else None
         return "the system" if by is None else "you" if by == self.user.id else people.names([by]).get(by, "somebody")
 
+    @cached_property
+    def carried_out(self) -> Any:
+        """Return what the decision asked of the outbox worker, or None."""
+        return self.message.requests.filter(escalation=self.row.id).order_by("-id").first() if self.message else None
+
     @property
     def outcome(self) -> str:
         """Return what the outbox worker said of what was asked of it."""
-        done = self.message.requests.filter(escalation=self.row.id).order_by("-id").first() if self.message else None
-        return str(done.outcome or "") if done else ""
+        return str(self.carried_out.outcome or "").removesuffix(".") if self.carried_out else ""
+
+    @cached_property
+    def records(self) -> list[diffs.Record]:
+        """Return what became of the books' rows when it was carried out."""
+        done = self.carried_out.carried_out_at if self.carried_out else None
+        if self.message is None or self.decision is None or done is None:
+            return []
+        return pages.records(self.message, within=(self.decision.decided_at, done))
 
     @cached_property
     def followed_by(self) -> int | None:

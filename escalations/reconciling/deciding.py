@@ -88,7 +88,7 @@ def _signed(conn: Connection[Any], *, row: rows.Row, kind: str, user: int, needs
 def _ask(conn: Connection[Any], *, row: rows.Row, decision: Decision, user: int) -> None:
     """Ask the outbox worker for it; a thread is replayed by the agent's, who finds the decision; else it is a note, and done."""
     payload = row["payload"]
-    about_message = decision.kind != "compensate" or row["object"].startswith("message:")
+    about_message = decision.kind != "compensate" or policies.is_of_message(object=row["object"], payload=payload)
     if decision.kind != "replay_thread" and not (payload.get("message_id") and about_message):
         return lifecycle.end(conn, escalation=row["id"], state="done")
     if decision.kind != "replay_thread":

@@ -60,6 +60,26 @@ def _object(known: Known) -> str:
 
 
 def _adopt(known: Known) -> Offer:
+    return _adopt_own(known) if known.own else _follow(known)
+
+
+def _follow(known: Known) -> Offer:
+    """Return the offer that books, or a message, follow what is known at the provider: a scan found that they can."""
+    who, offered = _who(known), "adopt" in known.possible
+    return Offer(
+        kind="adopt",
+        title=f"Adopt what {who} says",
+        small=f"{who} is asked once more; what it says counts, and the books follow it. No money moves."
+        if offered
+        else _not_now(known),
+        verb="Adopt",
+        then="Adopt: the books become what the provider says, no money moves.",
+        fits="refund" not in known.exits,
+        offered=offered,
+    )
+
+
+def _adopt_own(known: Known) -> Offer:
     who = _who(known)
     says = {
         "moved": f"It becomes confirmed with {_object(known)}, and the books follow. The conversation is told. No money moves.",
@@ -126,7 +146,7 @@ def _settle_rejected(known: Known) -> Offer:
 def _refund(known: Known) -> Offer:
     who, moved = _who(known), known.verdict == "moved"
     open_still = known.message is not None and known.message.state in ("uncertain", "dead")
-    offered = "refund" in known.possible and known.verdict in ("moved", "unknown") and not open_still
+    offered = "refund" in known.possible and not open_still and (not known.own or known.verdict in ("moved", "unknown"))
     small = "For money that was taken though nothing is owed: the payment is taken over, and sent back by a message of its own."
     if open_still:
         small = "Not offered: adopt it first. It pays what is owed; a refund can be asked for then."
@@ -139,6 +159,7 @@ def _refund(known: Known) -> Offer:
         verb="Send it back",
         then="Send it back: the payment is taken over and refunded to the card.",
         icon="undo-2",
+        fits=not known.own,
         offered=offered,
     )
 

@@ -81,7 +81,7 @@ def test_a_paid_invoice_without_its_payment(owner: Any, outbox: Any, broken: Cal
     invoice = makers.make_invoice(owner, customer_id=makers.make_customer(owner), status="paid")
     broken(CHARGE, "succeeded", invoice)
     scanned.found_once(outbox, object_=f"invoice:{invoice}")
-    makers.make_payment(owner, invoice_id=invoice)
+    makers.make_payment(owner, invoice_id=invoice, provider_payment_id=f"pi_{invoice}")
     assert scan(outbox) == (0, 0, 1, "")
 
 
@@ -89,6 +89,7 @@ def test_a_refund_that_has_no_request(owner: Any, web: Any, outbox: Any, broken:
     customer = makers.make_customer(owner)
     invoice, payment = makers.make_paid_invoice(owner, customer_id=customer, refunded_minor=1_000)
     broken(CHARGE, "succeeded", invoice)
+    broken("UPDATE public.billing_payment SET provider_payment_id = 'pi_' || invoice_id")
     broken(
         "INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason)"
         " VALUES (%s, %s, 'EUR', 1000, 'x')",

@@ -92,7 +92,7 @@ def test_only_the_system_says_that_something_is_gone(outbox: Any) -> None:
 
 def test_every_check_has_a_name_of_its_own_and_its_words() -> None:
     every = reconciling.every()
-    assert len({one.name for one in every}) == len(every) == 8
+    assert len({one.name for one in every}) == len(every) == 9
     assert all(
         one.holds.endswith(".") and one.name.partition(".")[0] in ("agent", "billing", "ledger", "outbox") for one in every
     )

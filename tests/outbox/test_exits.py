@@ -14,7 +14,7 @@ from tests.outbox.desk import Desk, Row
 CONFIRM = "/v1/payment_intents/[^/]+/confirm"
 ALLOWED = {
     "look_up": {"accepted", "uncertain", "dead", "succeeded", "rejected"},
-    "adopt": {"accepted", "uncertain", "dead", "succeeded", "rejected", "cancelled"},
+    "adopt": set(Message.State.values),
     "resend": {"uncertain", "dead"},
     "settle_rejected": {"uncertain", "dead"},
     "compensate": {"dead"},
