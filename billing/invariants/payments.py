@@ -73,6 +73,23 @@ SELECT r.id AS refund_id, r.status, v.id AS reversal_id, r.amount_minor, v.amoun
 FROM public.billing_refund r FULL JOIN public.billing_refund_reversal v ON v.refund_id = r.id
 WHERE (r.status = 'reversed') IS DISTINCT FROM (v.id IS NOT NULL) OR v.amount_minor <> r.amount_minor
 """
+# A person may withdraw a note, and the provider may refuse it; what came back before its invoice was linked is never credited.
+CREDITED = """
+SELECT r.id AS refund_id, r.status, p.provider_invoice_id, m.id AS message_id, m.state, r.amount_minor,
+    m.params ->> 'amount' AS credited, r.provider_credit_note_id
+FROM public.billing_refund r JOIN public.billing_payment p ON p.id = r.payment_id
+FULL JOIN (SELECT id, state, dedupe_key, provider_id, steps #> '{0,params}' AS params,
+               (payload ->> 'refund_id')::bigint AS refund_id
+           FROM public.outbox_message WHERE topic = 'payment.credit_note') m ON m.refund_id = r.id
+WHERE (r.status = 'confirmed' AND p.provider_invoice_id IS NOT NULL AND m.id IS NULL)
+    OR (m.id IS NOT NULL AND (coalesce(r.status, '') NOT IN ('confirmed', 'reversed')
+        OR ROW(m.dedupe_key, m.params ->> 'invoice', m.params #>> '{refunds,0,refund}', m.params -> 'refunds' -> 1,
+               (m.params ->> 'amount')::bigint, (m.params #>> '{refunds,0,amount_refunded}')::bigint)
+            IS DISTINCT FROM ROW('credit_note:' || r.id || ':1', p.provider_invoice_id, r.provider_refund_id, NULL::jsonb,
+               r.amount_minor * CASE WHEN r.currency = ANY(%(padded)s) THEN 100 ELSE 1 END,
+               r.amount_minor * CASE WHEN r.currency = ANY(%(padded)s) THEN 100 ELSE 1 END)))
+    OR r.provider_credit_note_id IS DISTINCT FROM CASE WHEN m.state = 'succeeded' THEN m.provider_id END
+"""
 SETTLED = """
 SELECT m.id AS message_id, m.topic, m.state FROM public.outbox_message m
 WHERE m.topic IN ('payment.charge', 'payment.refund') AND m.state IN ('succeeded', 'rejected', 'cancelled')
@@ -137,6 +154,16 @@ INVARIANTS = (
         guarantee=5,
         says="Every refund that was confirmed and came back has one reversal, of its amount, and no other refund has any.",
         query=REVERSED,
+    ),
+    Invariant(
+        name="billing.refund_is_credited_once",
+        guarantee=5,
+        says=(
+            "A refund that went out of a payment of an invoice at the provider has one message for its credit note there, of that"
+            " invoice, of its amount, and linked to it; no other refund has any. It keeps the id of its note."
+        ),
+        query=CREDITED,
+        values=padded,
     ),
     Invariant(
         name="billing.settling_changed_the_books",

@@ -69,6 +69,7 @@ MONEY = {
         "INSERT INTO public.billing_refund_reversal (customer_id, refund_id, currency, amount_minor, reason)"
         " SELECT customer_id, id, currency, amount_minor, 'any' FROM public.billing_refund LIMIT 1"
     ),
+    "billing.refund_is_credited_once": seen("UPDATE public.billing_refund SET provider_credit_note_id = 'cn_other'"),
     "billing.settling_changed_the_books": """UPDATE public.ledger_row_change
         SET message_id = (SELECT id FROM public.outbox_message WHERE topic = 'payment.refund')
         WHERE message_id = (SELECT id FROM public.outbox_message WHERE topic = 'payment.charge' AND state = 'succeeded')""",
@@ -144,6 +145,7 @@ THREADS = {
 BREAKS = MONEY | LEDGER | THREADS
 ALSO = {
     "billing.customer_of_parent": {"billing.refund_stands_as_its_message"},
+    "billing.refund_stands_as_its_message": {"billing.refund_is_credited_once"},
     "billing.invoice_paid_once": {"billing.invoice_stands_as_its_charge"},
     "ledger.step_ran_in_one_attempt": {"ledger.execution_was_committed"},
     "ledger.no_execution_after_abort": {"ledger.told_is_recorded"},

@@ -17,6 +17,7 @@ from tests import databases, plugin
 from tests.agent.scripts import calls, says
 from tests.agent.talks import Talk
 from tests.outbox import provider as providers
+from tests.outbox.billed import link
 from tests.outbox.desk import outbox_pool
 from tests.outbox.provider import Provider
 
@@ -221,8 +222,9 @@ def _wait(usage: Usage) -> None:
 
 
 def _refund(usage: Usage) -> None:
-    """Part of the first charge goes back to the card."""
-    who = usage.owner.execute("SELECT customer_id FROM public.billing_payment").fetchone()[0]  # type: ignore[index]
+    """Part of the first charge, which paid an invoice at the provider too, goes back to the card, and is credited there."""
+    who, invoice = usage.owner.execute("SELECT customer_id, invoice_id FROM public.billing_payment").fetchone()  # type: ignore[misc]
+    link(usage.owner, usage.provider, invoice=invoice)
     usage.talk(who, calls(call(who, "QueueRefund", **SEPTEMBER, amount_minor=10_000, reason="Asked for")), says("Queued."))
     usage.deliver()
 

@@ -10,6 +10,7 @@ from ledger.refusals import Refusal
 from outbox import sweeps, webhooks
 from outbox.gateway import get
 from tests.outbox.asking import asked_about, carry_out, done
+from tests.outbox.billed import link
 from tests.outbox.desk import Desk, Row
 from tests.outbox.events import stored
 from tests.outbox.test_late import books as books  # checks every invariant of billing and of the outbox at the end
@@ -20,22 +21,8 @@ NOTES = "/v1/credit_notes"
 def invoiced(desk: Desk, amount_minor: int = 48_000) -> int:
     """Return an invoice that is paid, whose payment has paid an invoice at the provider too."""
     invoice = desk.paid(amount_minor)
-    link(desk, invoice)
+    link(desk.owner, desk.provider, invoice=invoice)
     return invoice
-
-
-def link(desk: Desk, invoice: int) -> str:
-    """Have the invoice's payment pay one at the provider, and enter that; return the id there."""
-    payment = desk.one("SELECT * FROM public.billing_payment WHERE invoice_id = %s", invoice)
-    customer = desk.one("SELECT provider_customer_id AS id FROM public.billing_customer WHERE id = %s", desk.customer)["id"]
-    of_it = {"customer": customer, "currency": "eur"}
-    made: str = desk.provider.create("/v1/invoices", **of_it)["id"]
-    desk.provider.create("/v1/invoiceitems", invoice=made, amount=payment["amount_minor"], **of_it)
-    desk.provider.create(f"/v1/invoices/{made}/finalize")
-    desk.provider.create(f"/v1/invoices/{made}/attach_payment", payment_intent=payment["provider_payment_id"])
-    with desk.owner.transaction():
-        credit_notes.link(desk.owner, provider_payment_id=payment["provider_payment_id"], provider_invoice_id=made)
-    return made
 
 
 def refunded(desk: Desk, invoice: int, amount_minor: int = 10_000) -> Row:
@@ -138,7 +125,7 @@ def test_what_was_refunded_before_an_invoice_is_linked_is_credited_then(desk: De
     invoice = desk.paid()
     refund = refunded(desk, invoice)
 
-    linked = link(desk, invoice)
+    linked = link(desk.owner, desk.provider, invoice=invoice)
 
     desk.deliver()
     assert (note_of(desk, refund)["state"], kept(desk, refund)) == ("succeeded", note_of(desk, refund)["provider_id"])
