@@ -1,7 +1,6 @@
 """Leaving a destination alone that turns everybody away: it is parked, then one message tries whether it is open again."""
 
 import random
-from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -9,17 +8,12 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from ledger import faults
-from outbox import backoff, handlers
+from outbox import backoff
 from outbox.leases import Row
 from outbox.outcomes import Outcome
 
 log = structlog.get_logger()
 
-KEEP = """
-INSERT INTO public.outbox_destination AS d (name, rate, burst) VALUES (%(name)s, %(rate)s, %(burst)s)
-ON CONFLICT (name) DO UPDATE SET rate = excluded.rate, burst = excluded.burst
-WHERE (d.rate, d.burst) IS DISTINCT FROM (excluded.rate, excluded.burst)
-"""
 NOW = "INSERT INTO public.outbox_destination (name) VALUES (%s) ON CONFLICT (name) DO NOTHING"
 LOCKED = "SELECT refusals, parked_until > now() AS parked FROM public.outbox_destination WHERE name = %s FOR UPDATE"
 PARK = """
@@ -46,13 +40,6 @@ UPDATE public.outbox_message SET next_attempt_at = now()
 WHERE destination = %s AND state IN ('ready', 'uncertain', 'accepted') AND NOT blocked AND spared > 0 AND next_attempt_at > now()
 """
 DONE = "UPDATE public.outbox_request SET carried_out_at = now(), outcome = %s WHERE id = %s"
-
-
-def keep_rates(conn: Connection[Any], *, rates: Mapping[str, tuple[int, int]]) -> None:
-    """Hold each destination to its rate: messages a minute, and how many may leave at once after a rest. Others have none."""
-    for name in {*handlers.destinations(), *rates}:
-        rate, burst = rates.get(name, (None, 1))
-        conn.execute(KEEP, {"name": name, "rate": rate, "burst": burst})
 
 
 def turned_away(outcome: Outcome) -> bool:

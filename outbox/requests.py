@@ -35,10 +35,13 @@ ALLOWED = {
     "compensate": f"(state = 'dead' OR compensation_needed) AND {MATTERS}",
     "refund": "state IN ('uncertain', 'dead', 'rejected', 'succeeded', 'cancelled') AND topic = ANY(%(takers)s)",
 }
+# Those first for which nobody has to be asked: a silent provider must not keep what can still be undone waiting.
 OPEN = """
-SELECT r.id, r.message_id, r.kind, r.reason, r.requested_by, now() - r.requested_at AS age, m.thread
+SELECT r.id, r.message_id, r.kind, r.kind = ANY(%(asking)s) AS asks, r.reason, r.requested_by,
+    now() - r.requested_at AS age, m.thread
 FROM public.outbox_request r JOIN public.outbox_message m ON m.id = r.message_id
-WHERE r.carried_out_at IS NULL AND r.id > %s ORDER BY r.id LIMIT 1
+WHERE r.carried_out_at IS NULL AND (r.kind = ANY(%(asking)s), r.id) > (%(asks)s, %(id)s)
+ORDER BY r.kind = ANY(%(asking)s), r.id LIMIT 1
 """
 HELD = "SELECT id FROM public.outbox_request WHERE id = %s AND carried_out_at IS NULL FOR UPDATE SKIP LOCKED"
 DONE = "UPDATE public.outbox_request SET carried_out_at = clock_timestamp(), outcome = %s WHERE id = %s"
@@ -78,24 +81,25 @@ def carry_out(conn: Connection[Any], *, go_on: Callable[[], bool] = lambda: True
 
     `conn` is in autocommit mode: the provider is asked outside any transaction. `go_on` says whether to take another one.
     """
-    last, done = 0, 0
+    last: Row = {"asks": False, "id": 0}
+    done = 0
     while go_on():
         request = _next(conn, after=last)
         if request is None:
             break
-        last = request["id"]
+        last = request
         try:
             done += _do(conn, request)
         except psycopg.OperationalError:
             raise
         except Exception:  # one request must not keep the others waiting
-            log.exception("outbox.request.failed", request=last)
+            log.exception("outbox.request.failed", request=last["id"])
     return done
 
 
-def _next(conn: Connection[Any], *, after: int) -> Row | None:
+def _next(conn: Connection[Any], *, after: Row) -> Row | None:
     with conn.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(OPEN, (after,)).fetchone()
+        return cursor.execute(OPEN, {"asking": list(exits.ASKS_PROVIDER), "asks": after["asks"], "id": after["id"]}).fetchone()
 
 
 def _do(conn: Connection[Any], request: Row) -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from outbox import leases
+from outbox import leases, requests
 from outbox.models import Message
 from outbox.requests import NotPossible
 from tests.outbox.asking import ask, carry_out, outcome
@@ -122,6 +122,20 @@ def test_it_does_not_replay_what_may_not_be_repeated(desk: Desk, web: Any) -> No
 
     with pytest.raises(NotPossible):
         ask(web, message, "replay")
+
+
+def test_it_does_first_what_asks_nobody(desk: Desk, web: Any) -> None:
+    sent = desk.charge()
+    desk.deliver()
+    waiting = desk.charge()
+    ask(web, sent, "look_up")
+    ask(web, waiting, "cancel")
+
+    once = iter([True, False])
+    with desk.pool.connection() as conn:
+        assert requests.carry_out(conn, go_on=lambda: next(once)) == 1
+
+    assert desk.read(waiting)["state"] == "cancelled"
 
 
 def test_it_goes_on_after_a_request_that_fails(desk: Desk, web: Any) -> None:

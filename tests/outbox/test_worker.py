@@ -12,6 +12,7 @@ import pytest
 from celery import Celery
 
 from config import addresses
+from outbox import requests
 from sandbox.servers import valkey
 from tests.forks import Program
 from tests.outbox.desk import Desk
@@ -78,6 +79,25 @@ def test_it_delivers_at_once_when_it_is_rung(desk: Desk, start: Any, ring: Any) 
     owners = {row[0] for row in desk.owner.execute("SELECT DISTINCT lease_token FROM public.outbox_delivery").fetchall()}
     assert len(owners) == 13
     assert [desk.provider.movements(message["uid"]) for message in messages] == [[48_000]] * 12
+
+
+def test_a_provider_that_is_silent_about_a_request_keeps_no_delivery_waiting(desk: Desk, start: Any, ring: Any) -> None:
+    start(*WORKER)
+    asked = desk.charge()
+    ring()
+    until(lambda: settled(desk, [asked]), seconds=30)
+    desk.provider.fault("before", "sleep", method="GET", path="/v1/payment_intents/[^/]+", seconds=3)
+    with desk.owner.transaction():
+        requests.ask(desk.owner, message=asked["id"], kind="look_up", reason="To be sure.", user=1)
+    ring()
+
+    message = desk.charge()
+    ring()
+    until(lambda: settled(desk, [message]), seconds=10)
+
+    answered = "SELECT count(*) FROM public.outbox_request WHERE carried_out_at IS NOT NULL"
+    assert desk.one(answered)["count"] == 0
+    until(lambda: desk.one(answered)["count"] == 1, seconds=10)
 
 
 def test_it_delivers_without_bell_clock_and_broker(desk: Desk, start: Any, ring: Any) -> None:
