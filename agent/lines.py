@@ -11,7 +11,8 @@ from ledger import sentences
 from ledger.evidence import Evidence
 from ledger.marks import CALLS, Mark
 from ledger.models import Execution
-from outbox.fates import Fate, fate
+from outbox.effects import Effect
+from outbox.fates import Fate
 from outbox.models import Message
 from outbox.sends_after import Undo
 
@@ -32,7 +33,8 @@ class Line:
     note: str = ""  # what to know otherwise
     limit: str = ""  # what a rule measured and allows
     next_check_at: datetime | None = None
-    fates: tuple[Fate, ...] = ()
+    fate: Fate | None = None  # where its external effect stands
+    follows: tuple[Effect, ...] = ()  # what followed from the call's own effect, such as a credit note from a refund
     undos: tuple[Undo, ...] = ()  # what can still be taken back of its effects
 
 
@@ -45,16 +47,17 @@ def applied(
     call: Call, *, execution: Execution | None, effects: Sequence[Message], undos: Mapping[int, Undo], note: str = ""
 ) -> Line:
     """Return what an applied call did, and where its external effects stand; `note` is what people changed of it."""
-    fates = tuple(fate(message) for message in effects)
-    last = fates[-1] if fates else None
+    seen = [Effect(message=message) for message in effects]
+    stands = seen[0].fate if seen else None
     return Line(
         number=call["index"] + 1,
         sentence=_done(execution) if execution else _proposed(call),
-        mark=Mark(state=last.state, icon=last.icon, word=last.word) if last else CALLS["applied"],
-        fates=fates,
+        mark=Mark(state=stands.state, icon=stands.icon, word=stands.word) if stands else CALLS["applied"],
+        fate=stands,
+        follows=tuple(seen[1:]),
         undos=tuple(undos[message.id] for message in effects if message.id in undos),
-        note=" ".join(filter(None, [note, last.note if last else ""])),
-        next_check_at=last.next_check_at if last else None,
+        note=" ".join(filter(None, [note, stands.note if stands else ""])),
+        next_check_at=stands.next_check_at if stands else None,
     )
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.utils import timezone
 
-from agent import batch, conversations, feeds, standing
+from agent import batch, conversations, feeds, lines, standing
 from agent.cards import Card
 from escalations import lifecycle
 from ledger import sentences, wiring
@@ -214,7 +215,22 @@ def test_it_says_where_an_effect_stands(scene: Scene, state: str) -> None:
     scene.settles(state, **unsent)
     line = only(scene).lines[1]
     assert (line.mark.state, line.mark.word) == STATES[state]
-    assert [step.place for step in line.fates[0].steps].count("now") == 1
+    assert [step.place for step in line.fate.steps].count("now") == 1
+
+
+def test_what_follows_from_an_effect_stands_beside_it_and_not_instead_of_it() -> None:
+    payload = {"amount_minor": 10_000, "currency": "EUR", "invoice_id": 7}
+    at = {"created_at": timezone.now(), "finished_at": timezone.now(), "first_sent_at": timezone.now()}
+    refund = Message(topic="payment.refund", state="succeeded", payload=payload, **at)
+    note = Message(topic="payment.credit_note", state="rejected", refusal="invalid_request", payload=payload, **at)
+    call = {"index": 0, "id": "a", "tool": "QueueRefund", "arguments": {}}
+
+    line = lines.applied(call, execution=None, effects=[refund, note], undos={})
+    html = render_to_string("agent/_card.html", {"card": Card(mark=line.mark, says="", lines=(line,))})
+
+    assert (line.mark.word, line.note) == ("Confirmed", "")
+    assert "for the refund of invoice 7" in html and "Refused: invalid request" in html
+    assert "The refund stands, and the invoice at the provider does not show it." in html
 
 
 def test_it_knows_an_end_for_every_state_of_a_message() -> None:
