@@ -45,13 +45,16 @@ WITH gates AS MATERIALIZED (
     FROM gates JOIN unnest(%(destinations)s::text[], %(rooms)s::bigint[]) AS d (name, room) USING (name) WHERE passable
 ), due AS MATERIALIZED (  -- without it a plan may claim more rows than it should
     SELECT m.* FROM open CROSS JOIN LATERAL (
-        SELECT m.id, m.state, m.destination, m.next_attempt_at, open.probing FROM public.outbox_message m
-        WHERE m.destination = open.name AND m.state IN ({claimable}) AND NOT m.blocked AND m.next_attempt_at <= now()
-          AND m.id = (SELECT first.id FROM public.outbox_message first  -- by its index, whatever is known of the table
-                      WHERE first.aggregate = m.aggregate AND first.state IN ({unfinished}) ORDER BY first.id LIMIT 1)
-          AND NOT EXISTS (SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND r.carried_out_at IS NULL)
-        ORDER BY m.next_attempt_at, m.id LIMIT open.room
-        FOR UPDATE OF m SKIP LOCKED
+        SELECT head.id, head.state, head.destination, head.next_attempt_at, open.probing FROM (
+            SELECT m.id, m.state, m.destination, m.aggregate, m.next_attempt_at FROM public.outbox_message m
+            WHERE m.destination = open.name AND m.state IN ({claimable}) AND NOT m.blocked AND m.next_attempt_at <= now()
+            ORDER BY m.next_attempt_at, m.id FOR UPDATE OF m SKIP LOCKED
+        ) AS head  -- taken from one by one, so that what follows is asked of few, however many are due
+        WHERE head.id = (SELECT first.id FROM public.outbox_message first
+                         WHERE first.aggregate = head.aggregate AND first.state IN ({unfinished}) ORDER BY first.id LIMIT 1)
+          AND head.id NOT IN (SELECT r.message_id FROM public.outbox_request r
+                              WHERE r.message_id IS NOT NULL AND r.carried_out_at IS NULL)
+        LIMIT open.room
     ) AS m ORDER BY m.next_attempt_at, m.id LIMIT %(limit)s
 ), passed AS (
     UPDATE public.outbox_destination o
