@@ -181,6 +181,10 @@ class WebhookEvent(models.Model):
                 fields=["received_at"], condition=models.Q(processed_at__isnull=True), name="outbox_webhook_unprocessed"
             ),
             models.Index(fields=["object_id", "type"], name="outbox_webhook_of_object"),
+            # scans: was a second object of a message told of?
+            models.Index(
+                fields=["processed_at"], condition=models.Q(outcome__startswith="another object:"), name="outbox_webhook_another"
+            ),
         ]
 
     def __str__(self) -> str:

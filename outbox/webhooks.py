@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool
 
 from ledger import faults
-from outbox import adoptions, gateway, live, lookups, transitions
+from outbox import adoptions, bell, gateway, live, lookups, transitions
 from outbox.endings import Delivery
 from outbox.leases import Row
 
@@ -63,6 +63,7 @@ LIMIT 1
 OURS = "SELECT * FROM public.outbox_message WHERE uid = %(uid)s OR (%(uid)s::uuid IS NULL AND provider_id = %(object_id)s)"
 ID = re.compile(r"\w+", re.ASCII)  # of an object that a message of ours can have made; look-ups put it into an address
 UNKNOWN_MODE = "No mode is known to take events of: STRIPE_MODE is not set."
+ANOTHER = "another object:"  # an outcome that begins so has a scan look at once, see escalations/reconciling/scans.py
 MOST_ATTEMPTS = 20  # over about half an hour; look-ups go on for what this gives up
 
 
@@ -122,6 +123,8 @@ def process_due(pool: Pool, *, go_on: Callable[[], bool]) -> int:
             faults.reach("webhook.adopted")
             with pool.connection() as conn:
                 conn.execute(PROCESSED, (outcome, event["event_id"]))
+            if outcome.startswith(ANOTHER):
+                bell.ring("outbox.reconcile")
             log.info("outbox.webhook.processed", event_id=event["event_id"], type=event["type"], outcome=outcome)
     return taken
 
@@ -153,7 +156,7 @@ def _process(pool: Pool, event: Row) -> str | None:
     if (event["payload"].get("account") or "") != message["account"]:
         return "another account"
     if message["provider_id"] not in (None, event["object_id"]):
-        return "another object"  # such as one whose creation got no answer and was replaced
+        return _another(event)
     if _says_nothing_new(message, event):
         return f"already {message['state']}"
     return _adopt(pool, message, event)
@@ -163,6 +166,17 @@ def _twin(conn: Connection[Any], event: Row) -> str | None:
     """Return the id of another event that told of the same change and was heeded: the provider may make two of one."""
     found = conn.execute(TWIN, event | {"about": Jsonb(dict(about(event["payload"])))}).fetchone()
     return found and str(found[0])
+
+
+def _another(event: Row) -> str:
+    """Return what to call an event about a second object of a message, such as one whose creation got no answer.
+
+    Money may have moved twice unless that one has ended: the next scan asks the provider, and is due at once.
+    """
+    status = about(event["payload"]).get("status")
+    if not isinstance(status, str) or not ID.fullmatch(status) or status in transitions.TAKEN_BACK:
+        return "another object"
+    return f"{ANOTHER} {status}"
 
 
 def _says_nothing_new(message: Row, event: Row) -> bool:

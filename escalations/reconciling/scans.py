@@ -44,6 +44,12 @@ SELECT EXISTS (SELECT FROM public.escalations_scan WHERE escalation IS NULL AND 
 """
 FINISH = """
 UPDATE public.escalations_scan SET finished_at = now(), counts = %(counts)s, found = %(found)s, opened = %(opened)s,
+# Since the last sweep an event told of a second object of a message: its money may have moved twice.
+TOLD = """
+SELECT EXISTS (SELECT FROM public.outbox_webhook_event WHERE outcome LIKE 'another object:%' AND processed_at > coalesce(
+    (SELECT max(started_at) FROM public.escalations_scan
+     WHERE escalation IS NULL AND finished_at IS NOT NULL AND counts ? 'days at the provider'), '-infinity'))
+"""
     cleared = %(cleared)s, error = %(error)s
 WHERE id = %(id)s
 """
@@ -55,8 +61,8 @@ def ask(conn: Connection[Any], *, user: int) -> None:
 
 
 def plan(conn: Connection[Any]) -> None:
-    """Ask for beat's own scan when its time has come, and for a look at what was settled by people."""
-    conn.execute(BY_BEAT, (EVERY,))
+    """Ask for beat's own scan when its time has come, or the provider told of news, and for a look at what people settled."""
+    conn.execute(BY_BEAT, (AGAIN if _told(conn) else EVERY,))
     conn.execute(AFTER_EXITS, (list(policies.EXITS),))
 
 
@@ -84,9 +90,14 @@ def finish(conn: Connection[Any], *, scan: int, counts: Row, found: int, opened:
 def asks_provider(conn: Connection[Any], *, scan: Row) -> bool:
     """Return whether a scan of everything goes through the provider's objects: when a person wants it, and every hour."""
     (swept,) = conn.execute(SWEPT, (AT_PROVIDER,)).fetchone() or (False,)
-    return scan["asked_by"] is not None or not swept
+    return scan["asked_by"] is not None or not swept or _told(conn)
 
 
 def put_off(conn: Connection[Any], *, scan: int, error: str) -> None:
     """Leave a scan to be taken again a little later, with why it could not look."""
     conn.execute("UPDATE public.escalations_scan SET error = %s WHERE id = %s", (error, scan))
+
+
+def _told(conn: Connection[Any]) -> bool:
+    (told,) = conn.execute(TOLD).fetchone() or (False,)
+    return bool(told)

@@ -285,6 +285,11 @@ class Migration(migrations.Migration):
                         name="outbox_webhook_unprocessed",
                     ),
                     models.Index(fields=["object_id", "type"], name="outbox_webhook_of_object"),
+                    models.Index(
+                        condition=models.Q(("outcome__startswith", "another object:")),
+                        fields=["processed_at"],
+                        name="outbox_webhook_another",
+                    ),
                 ],
             },
         ),
