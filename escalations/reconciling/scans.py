@@ -11,14 +11,16 @@ from escalations import policies
 
 EVERY = timedelta(minutes=10)  # beat's own scan of everything
 AT_PROVIDER = timedelta(hours=1)  # between two sweeps of the provider's objects that nobody asked for
-LOST = timedelta(minutes=10)  # after which a scan is taken from a worker that never finished it
+LOST = timedelta(minutes=10)  # after which a scan of everything is taken from a worker that never finished it
+LOST_CASE = timedelta(minutes=2)  # after which one of what was settled is: it takes no longer than asking about one object
 AGAIN = timedelta(seconds=30)  # after which one that could not look, such as without the provider, is tried again
 Row = dict[str, Any]
 
 TAKE = """
 UPDATE public.escalations_scan SET started_at = now() WHERE id = (
     SELECT id FROM public.escalations_scan WHERE finished_at IS NULL
-      AND (started_at IS NULL OR started_at < now() - CASE WHEN error = '' THEN %(lost)s ELSE %(again)s END)
+      AND (started_at IS NULL OR started_at < now()
+           - CASE WHEN error <> '' THEN %(again)s WHEN escalation IS NULL THEN %(lost)s ELSE %(lost_case)s END)
     ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
 RETURNING id, escalation, asked_by, started_at
 """
@@ -42,14 +44,14 @@ SWEPT = """
 SELECT EXISTS (SELECT FROM public.escalations_scan WHERE escalation IS NULL AND finished_at > now() - %s
                AND counts ? 'days at the provider')
 """
-FINISH = """
-UPDATE public.escalations_scan SET finished_at = now(), counts = %(counts)s, found = %(found)s, opened = %(opened)s,
 # Since the last sweep an event told of a second object of a message: its money may have moved twice.
 TOLD = """
 SELECT EXISTS (SELECT FROM public.outbox_webhook_event WHERE outcome LIKE 'another object:%' AND processed_at > coalesce(
     (SELECT max(started_at) FROM public.escalations_scan
      WHERE escalation IS NULL AND finished_at IS NOT NULL AND counts ? 'days at the provider'), '-infinity'))
 """
+FINISH = """
+UPDATE public.escalations_scan SET finished_at = now(), counts = %(counts)s, found = %(found)s, opened = %(opened)s,
     cleared = %(cleared)s, error = %(error)s
 WHERE id = %(id)s
 """
@@ -69,7 +71,7 @@ def plan(conn: Connection[Any]) -> None:
 def take(conn: Connection[Any]) -> Row | None:
     """Take the oldest scan that nobody works on, or None."""
     with conn.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(TAKE, {"lost": LOST, "again": AGAIN}).fetchone()
+        return cursor.execute(TAKE, {"lost": LOST, "lost_case": LOST_CASE, "again": AGAIN}).fetchone()
 
 
 def begin(conn: Connection[Any]) -> Row:
@@ -88,7 +90,7 @@ def finish(conn: Connection[Any], *, scan: int, counts: Row, found: int, opened:
 
 
 def asks_provider(conn: Connection[Any], *, scan: Row) -> bool:
-    """Return whether a scan of everything goes through the provider's objects: when a person wants it, and every hour."""
+    """Return whether a scan of everything goes through the provider's objects: if a person wants it, after news, every hour."""
     (swept,) = conn.execute(SWEPT, (AT_PROVIDER,)).fetchone() or (False,)
     return scan["asked_by"] is not None or not swept or _told(conn)
 
