@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from billing import customers, invoices
+from billing import credit_notes, customers, invoices, money
 from billing.customers import NO_CARD, Card
 from billing.invoices import Reference
 from outbox.messages import Cause
@@ -14,6 +14,11 @@ from sandbox.demo.cast import DemoCustomer, DemoInvoice
 from sandbox.demo.provider import Provider
 
 Conn = Connection[Any]
+UNBILLED = """
+SELECT p.provider_payment_id, c.provider_customer_id, p.amount_minor, p.currency FROM public.billing_payment p
+JOIN public.billing_customer c ON c.id = p.customer_id JOIN public.billing_invoice i ON i.id = p.invoice_id
+WHERE c.email = %s AND i.description = %s AND p.provider_invoice_id IS NULL AND NOT p.stray
+"""
 
 
 def known(conn: Conn, *, email: str) -> bool:
@@ -54,6 +59,20 @@ def date_payments(conn: Conn, *, invoices: Sequence[int]) -> int:
             "UPDATE public.billing_invoice SET paid_at = created_at + interval '2 days' WHERE id = ANY(%s) AND status = 'paid'",
             (list(invoices),),
         ).rowcount
+
+
+def bill(conn: Conn, *, cast: Sequence[DemoCustomer], provider: Provider) -> None:
+    """Have payments that are made by now pay invoices at the provider too, where the cast says so; each once."""
+    wanted = [(who.email, invoice.description) for who in cast for invoice in who.invoices if invoice.at_provider]
+    for email, description in wanted:
+        found = conn.execute(UNBILLED, (email, description)).fetchone()
+        if found is not None:
+            intent, customer, minor, currency = found
+            amount, code = money.to_provider(minor, currency)
+            about = {"customer": customer, "currency": code, "description": description}
+            made = provider.invoice(about, intent=intent, amount=amount)
+            with conn.transaction():
+                credit_notes.link(conn, provider_payment_id=intent, provider_invoice_id=made)
 
 
 def _cards(who: DemoCustomer, provider: Provider | None) -> tuple[Card, Card]:

@@ -8,12 +8,16 @@ GOOD_CARD = "pm_card_visa"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoInvoice:
-    """One invoice: for the month so many months before this one, in minor units, paid by card or still a draft."""
+    """One invoice: for the month so many months before this one, in minor units, paid by card or still a draft.
+
+    `at_provider`: its payment paid an invoice at the provider too, as in a company that bills there.
+    """
 
     months_ago: int
     amount_minor: int
     description: str
     paid: bool = True
+    at_provider: bool = False
 
     def billing_period(self, today: date) -> date:
         """Return the first day of its month."""
@@ -35,9 +39,9 @@ class DemoCustomer:
     invoices: tuple[DemoInvoice, ...] = field(default=())
 
 
-def paid(months_ago: int, amount_minor: int, description: str) -> DemoInvoice:
+def paid(months_ago: int, amount_minor: int, description: str, *, at_provider: bool = False) -> DemoInvoice:
     """Return an invoice that was paid by card."""
-    return DemoInvoice(months_ago=months_ago, amount_minor=amount_minor, description=description)
+    return DemoInvoice(months_ago=months_ago, amount_minor=amount_minor, description=description, at_provider=at_provider)
 
 
 def draft(months_ago: int, amount_minor: int, description: str) -> DemoInvoice:
@@ -61,7 +65,11 @@ CAST = (
         name="Example Bakery Ltd",
         email="office@bakery.test",
         currency="GBP",
-        invoices=(paid(2, 98_000, "Ovens dashboard, yearly"), paid(1, 6_400, "Add-on"), draft(0, 12_500, "Two new branches")),
+        invoices=(
+            paid(2, 98_000, "Ovens dashboard, yearly", at_provider=True),
+            paid(1, 6_400, "Add-on"),
+            draft(0, 12_500, "Two new branches"),
+        ),
     ),
     DemoCustomer(
         name="Fictional Freight Oy",

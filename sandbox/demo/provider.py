@@ -42,6 +42,18 @@ class Provider:
         method = self._post(path, {"customer": customer}, key=f"demo:{customer}:{test_card}")
         return str(method["id"]), str(method[method["type"]]["last4"])
 
+    def invoice(self, about: dict[str, str], *, intent: str, amount: int) -> str:
+        """Return the id of an invoice that a payment has paid, made at the first call; `amount` in the provider's minor units.
+
+        `about` are its customer, its currency and its description.
+        """
+        key = f"demo:{intent}"
+        made = str(self._post("/v1/invoices", about, key=f"{key}:invoice")["id"])
+        self._post("/v1/invoiceitems", about | {"invoice": made, "amount": str(amount)}, key=f"{key}:item")
+        self._post(f"/v1/invoices/{made}/finalize", {}, key=f"{key}:finalize")
+        self._post(f"/v1/invoices/{made}/attach_payment", {"payment_intent": intent}, key=f"{key}:attach")
+        return made
+
     def control(self, method: str, path: str, wish: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return what the control API answers (docs/stripe-sandbox.md); raise NoProvider."""
         try:

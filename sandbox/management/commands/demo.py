@@ -31,11 +31,12 @@ class Command(BaseCommand):
         wanted = [who for who in CAST if not books.known(conn, email=who.email)]
         today = timezone.localdate()
         queued = [invoice for who in wanted for invoice in books.make(conn, who=who, provider=provider, today=today)]
-        if provider:
-            provider.close()
         if queued and not delivered():
             self.stderr.write("Not every payment could be made now; the outbox worker makes the others.")
         paid = books.date_payments(conn, invoices=queued)
+        if provider:
+            books.bill(conn, cast=CAST, provider=provider)
+            provider.close()
         self.stdout.write(f"Made {len(wanted)} demo customers; {paid} of {len(queued)} invoices are paid.")
         if not provider:
             self.stdout.write("There is no Stripe sandbox here: the customers have no cards and no payments.")

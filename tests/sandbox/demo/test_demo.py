@@ -64,6 +64,19 @@ def test_it_makes_the_cast_once(owner: Any, provider: Sandbox, tmp_path: Path) -
     assert state(owner) == first
     assert provider.control("money") == moved
     agrees_with_the_provider(owner, provider)
+    agrees_with_its_invoices(owner, provider)
+
+
+def agrees_with_its_invoices(owner: Any, provider: Sandbox) -> None:
+    """What the cast says is billed at the provider is, with the payment that is in the books."""
+    (payment,) = owner.execute(
+        "SELECT c.name, p.provider_invoice_id, p.provider_payment_id, p.amount_minor FROM public.billing_payment p"
+        " JOIN public.billing_customer c ON c.id = p.customer_id WHERE p.provider_invoice_id IS NOT NULL"
+    ).fetchall()
+    (invoice,) = provider.control("objects?kind=invoice")["objects"]
+    assert payment[0] == "Example Bakery Ltd"
+    assert (invoice["id"], invoice["status"], invoice["amount_paid"]) == (payment[1], "paid", payment[3])
+    assert [one["payment"]["payment_intent"] for one in invoice["payments"]["data"]] == [payment[2]]
 
 
 def agrees_with_the_provider(owner: Any, provider: Sandbox) -> None:
