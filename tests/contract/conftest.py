@@ -45,6 +45,22 @@ class Shop:
         payload = {"amount_minor": amount_minor, "currency": currency, "provider_payment_id": intent, "refund_id": 7}
         return Sent(uid=uid, steps=[(step.path, dict(step.params)) for step in topics.refund_steps(payload, uid)])
 
+    def invoice(self, intent: str, amount_minor: int = 48_000) -> str:
+        """Return the id of an invoice at the provider that an intent has paid."""
+        about = {"customer": self.customer, "currency": "eur"}
+        made = done("/v1/invoices", about | {"auto_advance": False})["id"]
+        done("/v1/invoiceitems", about | {"invoice": made, "amount": amount_minor})
+        assert done(f"/v1/invoices/{made}/finalize", {"auto_advance": False})["status"] == "open"
+        assert done(f"/v1/invoices/{made}/attach_payment", {"payment_intent": intent})["status"] == "paid"
+        return str(made)
+
+    def credit_note(self, invoice: str, refund: str, amount_minor: int = 10_000, *, reason: str = "Charged twice") -> "Sent":
+        """Return a credit note that nothing was sent of yet."""
+        uid = uuid4()
+        payload = {"amount_minor": amount_minor, "currency": "EUR", "refund_id": 7, "reason": reason}
+        payload |= {"provider_invoice_id": invoice, "provider_refund_id": refund}
+        return Sent(uid=uid, steps=[(step.path, dict(step.params)) for step in topics.credit_note_steps(payload, uid)])
+
     def paid(self, **more: Any) -> str:
         """Return the id of an intent that took its money."""
         charge = self.charge(**more)
@@ -79,6 +95,13 @@ class Sent:
 def post(path: str, params: dict[str, Any], *, key: str = "") -> Answer:
     """Send one POST as the outbox does, with the version that messages freeze."""
     return gateway.post(path, params, key=key or secrets.token_hex(16), version=django_settings.STRIPE_API_VERSION)
+
+
+def done(path: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return what a POST answers that has to succeed."""
+    answer = post(path, params)
+    assert answer.status == 200 and answer.body is not None, answer
+    return dict(answer.body)
 
 
 def get(path: str, **params: Any) -> dict[str, Any]:

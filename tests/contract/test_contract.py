@@ -132,6 +132,40 @@ def test_what_was_refunded_wholly_is_refused_by_that_name(shop: Shop) -> None:
     assert (outcome.kind, outcome.refusal, outcome.verify) == ("rejected", "charge_already_refunded", True)
 
 
+def test_a_credit_note_links_a_refund_moves_nothing_and_is_found_by_its_invoice(shop: Shop) -> None:
+    intent = shop.paid()
+    invoice, refund = shop.invoice(intent), str(shop.refund(intent, 10_000).all().provider_id)
+    note = shop.credit_note(invoice, refund)
+
+    answer, outcome = note.send()
+
+    assert (outcome.kind, outcome.provider_status) == ("succeeded", "issued")
+    assert answer.body and [(one["refund"], one["amount_refunded"]) for one in answer.body["refunds"]] == [(refund, 10_000)]
+    (found,) = get("/v1/credit_notes", invoice=invoice, limit=100)["data"]
+    assert (found["id"], found["metadata"]["backstop_uid"]) == (outcome.provider_id, str(note.uid))
+    assert [one["id"] for one in get("/v1/refunds", payment_intent=intent, limit=100)["data"]] == [refund]
+    look = lookups.judged(raw_get(f"/v1/credit_notes/{outcome.provider_id}", {}), asked=note.steps[0][1])
+    assert (look.kind, look.outcome.kind) == ("known", "succeeded")
+
+
+def test_a_refund_is_linked_by_one_credit_note_which_nobody_can_void(shop: Shop) -> None:
+    intent = shop.paid()
+    invoice, refund = shop.invoice(intent), str(shop.refund(intent, 10_000).all().provider_id)
+    note = str(shop.credit_note(invoice, refund).all().provider_id)
+
+    assert shop.credit_note(invoice, refund).all().kind == "rejected"
+    assert post(f"/v1/credit_notes/{note}/void", {}).status == 400
+    assert [(one["id"], one["status"]) for one in get("/v1/credit_notes", invoice=invoice)["data"]] == [(note, "issued")]
+
+
+def test_a_credit_note_over_another_amount_than_the_refund_it_links_is_refused(shop: Shop) -> None:
+    intent = shop.paid()
+    invoice, refund = shop.invoice(intent), str(shop.refund(intent, 10_000).all().provider_id)
+
+    assert shop.credit_note(invoice, refund, 10_001).all().kind == "rejected"
+    assert get("/v1/credit_notes", invoice=invoice)["data"] == []
+
+
 def test_a_parameter_that_is_wrong_is_not_saved_for_its_key(shop: Shop) -> None:
     charge = shop.charge()
     assert charge.send(0, bogus="x")[1].refusal == "parameter_unknown"

@@ -64,6 +64,21 @@ def test_it_reads_a_refund(status: str, kind: str) -> None:
     assert judge(Answer(status=200, body=REFUND | {"status": status}), asked=REFUND_ASKED).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("note", "kind"),
+    [
+        ({"status": "issued"}, "succeeded"),
+        ({"status": "void"}, "rejected"),
+        ({"status": "something new"}, "uncertain"),
+        ({"status": "issued", "invoice": "in_2"}, "uncertain"),
+        ({"status": "issued", "amount": 1}, "uncertain"),
+    ],
+)
+def test_it_reads_a_credit_note(note: dict[str, Any], kind: str) -> None:
+    found = {"id": "cn_1", "object": "credit_note", "amount": 100, "invoice": "in_1"} | note
+    assert judge(Answer(status=200, body=found), asked={"amount": 100, "invoice": "in_1"}).kind == kind
+
+
 ERRORS = [
     # answer, kind, verify
     (Answer(failure="ConnectionError"), "uncertain", False),
