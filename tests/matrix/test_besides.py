@@ -1,5 +1,6 @@
 """The points that no conversation comes by by itself: whoever is killed there, what was asked or is due is done, and once."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from tests.outbox import test_late as late
 from tests.outbox import test_pruning as old
 from tests.outbox.asking import ask, carry_out
 from tests.outbox.desk import Desk, Row
+from tests.waiting import until
+from tests.zombies import everything
 
 sandbox, provider, outbox_address = outbox_fixtures.sandbox, outbox_fixtures.provider, outbox_fixtures.outbox_address
 desk, talk = outbox_fixtures.desk, agent_fixtures.talk
@@ -69,6 +72,22 @@ def test_what_a_person_asks_is_done_once_though_somebody_is_killed_at(desk: Desk
         ask(web, message, kind)
         assert besides.dies(besides.carry_out, at=point, provider=desk.provider)
     check_done_once(desk, message, kind, left=0 if point == "request.done" else 1)
+
+
+@pytest.mark.parametrize("point", ["request.taken", "request.carried"])
+def test_it_changes_nothing_when_another_did_meanwhile_what_was_asked(
+    desk: Desk, web: Any, superuser: Any, tmp_path: Path, point: str
+) -> None:
+    message = waiting(desk, web, "refund")
+    ask(web, message, "refund")
+    with besides.stops(besides.carry_out, at=point, provider=desk.provider, log=tmp_path / "log") as zombie:
+        until(lambda: carry_out(desk), seconds=20, what="the end of what the stopped one has begun")
+        desk.deliver()
+        before = everything(superuser)
+        zombie.go_on()
+
+    assert everything(superuser) == before
+    check_done_once(desk, message, "refund", left=0)
 
 
 def check_done_once(desk: Desk, message: Row, kind: str, *, left: int) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.outbox import crashing
@@ -10,9 +11,15 @@ from tests.zombies import Zombie
 
 
 @contextmanager
-def worker(provider: Provider, *, fault: str, log: Path) -> Iterator[Zombie]:
-    """Deliver what is due, once, and stop at the fault point; killed in the end, stopped or not."""
-    process = crashing.start(provider, fault=f"{fault}:stop", log=log)
+def worker(provider: Provider, *, fault: str, log: Path, hands: int = 0) -> Iterator[Zombie]:
+    """Deliver what is due, once, and stop at the fault point; killed in the end, stopped or not. With `hands` so many at once."""
+    with stopped(crashing.start(provider, fault=f"{fault}:stop", log=log, hands=hands), log=log) as zombie:
+        yield zombie
+
+
+@contextmanager
+def stopped(process: BaseProcess, *, log: Path) -> Iterator[Zombie]:
+    """Wait until a process has stopped itself; it is killed in the end."""
     try:
         zombie = Zombie(process=process, log=log)
         zombie.wait_until_stopped()

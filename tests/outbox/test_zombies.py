@@ -13,16 +13,20 @@ from tests.zombies import everything
 
 POINTS = [
     "send.claimed:1", "send.begun:1", "send.answered:1", "send.advanced:1", "send.begun:2", "send.answered:2",
-    "send.settling:1",
 ]  # fmt: skip
 
 
 def taken_over(desk: Desk, message: dict[str, Any]) -> None:
-    """Let the lease run out (which waits for what the stopped worker has locked) and finish the message."""
+    """Let the lease run out and finish the message."""
+    run_out(desk)
+    desk.deliver_all(message)
+
+
+def run_out(desk: Desk) -> None:
+    """Let leases run out, which waits for what the stopped worker has locked."""
     desk.owner.execute("UPDATE public.outbox_message SET leased_until = now() - interval '1 s' WHERE state = 'leased'")
     with desk.pool.connection() as conn:
         until(lambda: leases.rescue(conn), seconds=20, what="a rescue")
-    desk.deliver_all(message)
 
 
 @pytest.mark.parametrize("fault", POINTS)
@@ -37,9 +41,46 @@ def test_it_changes_nothing_wherever_it_stopped(desk: Desk, superuser: Any, tmp_
     assert everything(superuser) == before
     assert desk.provider.movements(message["uid"]) == [48_000]
     assert len(desk.provider.objects("payment_intent", message["uid"])) == 1
-    broken_off = fault == "send.settling:1"  # the database had closed its connection
-    assert zombie.process.exitcode == (1 if broken_off else 0)
-    assert broken_off or zombie.logged("outbox.lease.lost")
+    assert zombie.process.exitcode == 0
+    assert zombie.logged("outbox.lease.lost")
+
+
+@pytest.mark.parametrize(
+    ("fault", "refused"), [("send.answered:3", "outbox.lease.lost"), ("send.settling:1", "outbox.message.left")]
+)
+def test_it_changes_nothing_of_several_that_it_had_in_hand(
+    desk: Desk, superuser: Any, tmp_path: Path, fault: str, refused: str
+) -> None:
+    messages = [desk.charge() for _ in range(3)]
+    with stopping.worker(desk.provider, fault=fault, log=tmp_path / "log", hands=3) as zombie:
+        run_out(desk)
+        for message in messages:
+            desk.deliver_all(message)
+        assert [(desk.read(message)["state"], desk.invoice(message)) for message in messages] == [("succeeded", "paid")] * 3
+        before = everything(superuser)
+        assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert [desk.provider.movements(message["uid"]) for message in messages] == [[48_000]] * 3
+    # In the middle of settling: the database has closed its connection.
+    assert zombie.logged(refused)
+
+
+@pytest.mark.parametrize("fault", ["send.answered:1", "send.answered:2"])
+def test_it_changes_nothing_of_what_another_has_in_hand(desk: Desk, superuser: Any, tmp_path: Path, fault: str) -> None:
+    message = desk.charge()
+    with stopping.worker(desk.provider, fault=fault, log=tmp_path / "log") as zombie:
+        run_out(desk)
+        desk.due(message)
+        claimed = desk.claim()
+        assert claimed
+        before = everything(superuser)
+        assert zombie.go_on() == 0
+
+    assert everything(superuser) == before
+    assert zombie.logged("outbox.lease.lost")
+    desk.work(claimed)
+    assert (desk.read(message)["state"], desk.provider.movements(message["uid"])) == ("succeeded", [48_000])
 
 
 def test_it_keeps_the_answer_that_came_too_late_as_evidence(desk: Desk, tmp_path: Path) -> None:
