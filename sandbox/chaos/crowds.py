@@ -14,6 +14,9 @@ from sandbox.chaos.plans import Plan, Step, Talk
 LOOK = 0.5  # seconds between two looks
 # What ends a question for good, when everything is to come to its end.
 GENTLE = ("approve", "close", "answer", "retry", "reject")
+# How a disagreement is settled where nothing fits the evidence. What asks the provider first comes before anybody's word.
+EXITS = ("adopt", "settle_rejected", "resend", "replay_thread", "refund", "compensate")
+UNDO = 3  # seconds in which a charge may be taken back
 
 
 class Crowd:
@@ -23,6 +26,7 @@ class Crowd:
         self.promises = Promises()
         self.staff = Person(place, "support", promises=self.promises)
         self._judge = Person(place, "reviewer", promises=self.promises)
+        self._admin = Person(place, "admin", promises=self.promises)
         self._over, self._ending, self._gone = threading.Event(), threading.Event(), threading.Event()
         self._customers, self._talks = customers, plan.clients
         self._dice = Random(f"{plan.seed}:reviewer")  # noqa: S311 - a plan that can be had again
@@ -34,16 +38,22 @@ class Crowd:
         """Log everybody in, and let them begin."""
         self.staff.log_in()
         self._judge.log_in()
+        self._admin.log_in()
+        self._admin.let_undo(UNDO)
         self._judging = [self._threads.submit(self._guarded, self._review)]
         clients = [partial(self._client, self.staff.again(), talks) for talks in self._talks]
         self._work = [self._threads.submit(self._guarded, client) for client in clients]
 
     def finish(self) -> None:
-        """Begin nothing new; return when everything that was sent is answered. The reviewer goes on until all is decided."""
+        """Begin nothing new; return when everything that was sent is answered. The reviewer goes on until all is decided.
+
+        A scan is asked for: what disagrees by then is put before the reviewer, too.
+        """
         self.promises.calm_since = time.monotonic()
         self._over.set()
         for work in self._work:
             work.result()
+        self._judge.again().scan()
         self._ending.set()
 
     def check(self) -> None:
@@ -89,6 +99,8 @@ class Crowd:
     def _do(self, person: Person, step: Step, number: int) -> None:
         if step.does == "say":
             person.say(number, step.text, twice=step.twice)
+        elif step.does == "undo":
+            person.undo(number)
         else:
             person.press(number, step.does)
 
@@ -97,6 +109,8 @@ class Crowd:
         while not self._gone.wait(LOOK):
             for escalation in self._judge.undecided()[: None if self._ending.is_set() else 3]:
                 self._judge.decide(escalation, choose=self._choose)
+            for escalation in self._judge.disagreements():
+                self._judge.settle(escalation, choose=lambda offered: next(kind for kind in EXITS if kind in offered))
 
     def _choose(self, offered: list[str]) -> str:
         if self._ending.is_set():

@@ -17,6 +17,9 @@ PATIENCE = 90.0  # seconds without any answer once faults are over, far above wh
 OPEN = re.compile(r'href="/escalations/(\d+)/["?]')
 BUTTON = re.compile(r'name="kind" value="(\w+)"(?P<more>[^>]*)>')
 SHOWN = re.compile(r'name="(revision|preview)" value="(\d+)"')  # what a reviewer signs
+DISAGREEMENT = re.compile(r'href="/reconcile/(\d+)/["?]')
+EXIT = re.compile(r'name="kind" value="(?P<kind>\w+)"(?P<more>[^>]*)>')
+UNDO = re.compile(r'/undo/".*?name="message" value="(\d+)"', re.DOTALL)
 
 
 class Unanswered(Exception):
@@ -77,6 +80,17 @@ class Person:
         """Press Stop or Resume; it may come too late."""
         self._expect(self._send("POST", f"/api/conversations/{conversation}/{button}/"), 204, 409)
 
+    def undo(self, conversation: int) -> None:
+        """Take back whatever was not sent yet, while there is time for it; it may come too late."""
+        for message in UNDO.findall(self._send("GET", f"/conversations/{conversation}/").text):
+            answer = self._send("POST", f"/api/conversations/{conversation}/undo/", json={"message": int(message)})
+            self._expect(answer, 204, 409)
+
+    def let_undo(self, seconds: int) -> None:
+        """Have charges wait before they are sent, so that they can be taken back; that may be so already."""
+        given = {"topic": "payment.charge", "seconds": str(seconds), "reason": "Chaos."}
+        self._expect(self._send("POST", "/limits/send-after/", data=given), 302, 409, 422)
+
     def busy(self, conversation: int) -> bool:
         """Say whether the agent works in the conversation or has something to do there."""
         answer = self._send("GET", f"/api/conversations/{conversation}/")
@@ -96,6 +110,24 @@ class Person:
         answer = self._send("POST", f"/escalations/{escalation}/decide/", data=given)
         if self._expect(answer, 302, 409) and answer.status_code == 302:
             self.promises.decisions.add(escalation)
+
+    def scan(self) -> None:
+        """Have everything compared."""
+        self._expect(self._send("POST", "/reconcile/scan/"), 302)
+
+    def disagreements(self) -> list[int]:
+        """Return what waits at the reconcile desk."""
+        return sorted({int(number) for number in DISAGREEMENT.findall(self._send("GET", "/reconcile/").text)})
+
+    def settle(self, escalation: int, *, choose: Callable[[list[str]], str]) -> None:
+        """Take the exit that fits the evidence, or else one of those that are offered; somebody may have been faster."""
+        page = self._send("GET", f"/reconcile/{escalation}/")
+        offered = {found["kind"]: found["more"] for found in EXIT.finditer(page.text) if "disabled" not in found["more"]}
+        if not self._expect(page, 200) or not offered:
+            return
+        fitting = [kind for kind, more in offered.items() if "checked" in more]
+        given = {"kind": fitting[0] if fitting else choose(sorted(offered)), "text": "Settled by chaos."}
+        self._expect(self._send("POST", f"/reconcile/{escalation}/choose/", data=given), 302, 409)
 
     def _expect(self, answer: requests.Response, *known: int) -> bool:
         """Say whether the answer is one of these; note any other."""

@@ -11,14 +11,15 @@ from sandbox.chaos.strikes import Strike
 from sandbox.demo.cast import DemoCustomer
 
 CUSTOMERS = 3  # for each client
+PAUSES = {"stop": (0, 1.5), "resume": (0, 1.5), "undo": (0.5, 4)}  # seconds from what is said to a button
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What is done in a conversation after a pause (seconds): say something (twice under one id), press Stop or Resume."""
+    """What is done in a conversation after a pause (seconds): say something (twice under one id), press Stop, Resume or Undo."""
 
     pause: float
-    does: str  # say, stop, resume
+    does: str  # say, stop, resume, undo
     text: str = ""
     twice: bool = False
 
@@ -82,6 +83,7 @@ def _turn(dice: Random, about: words.About) -> list[Step]:
         text=words.request(dice, about=about),
         twice=dice.random() < 0.1,
     )
-    if dice.random() >= 0.15:
+    if dice.random() >= 0.25:
         return [said]
-    return [said, Step(pause=round(dice.uniform(0, 1.5), 2), does=dice.choice(("stop", "resume")))]
+    button = dice.choice(("stop", "resume", "undo", "undo"))
+    return [said, Step(pause=round(dice.uniform(*PAUSES[button]), 2), does=button)]

@@ -30,6 +30,8 @@ UNION ALL
 SELECT 'event ' || w.event_id || ' is not processed' FROM public.outbox_webhook_event w WHERE w.processed_at IS NULL
 UNION ALL
 SELECT 'request ' || r.id || ' about an outbox message is open' FROM public.outbox_request r WHERE r.carried_out_at IS NULL
+UNION ALL
+SELECT 'scan ' || s.id || ' is under way' FROM public.escalations_scan s WHERE s.finished_at IS NULL AND s.asked_by IS NOT NULL
 """
 STUCK = "SELECT c.id FROM public.agent_thread t JOIN public.agent_conversation c USING (thread) WHERE t.state = 'stuck'"
 

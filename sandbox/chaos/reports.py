@@ -32,6 +32,8 @@ FIGURES = {
     "refunds": "SELECT count(*) FROM public.outbox_message WHERE topic = 'payment.refund' AND state = 'succeeded'"
     " AND created_at >= %(since)s",
     "refused": "SELECT count(*) FROM public.outbox_message WHERE state = 'rejected' AND created_at >= %(since)s",
+    "taken back": "SELECT count(*) FROM public.outbox_message WHERE state = 'cancelled' AND created_at >= %(since)s",
+    "exits": "SELECT count(*) FROM public.outbox_request WHERE escalation IS NOT NULL AND requested_at >= %(since)s",
     "answers lost": "SELECT count(*) FROM public.outbox_message WHERE ever_unknown AND created_at >= %(since)s",
     "for a person": "SELECT count(*) FROM public.outbox_message WHERE state = 'dead' AND created_at >= %(since)s",
 }
