@@ -78,6 +78,7 @@ def _payments(customer: Customer) -> list[dict[str, Any]]:
             "refunded": payment.refunded_minor and money.format(payment.refunded_minor, payment.currency),
             "at": payment.paid_at,
             "stray": payment.stray,
+            "provider_invoice_id": payment.provider_invoice_id,
         }
         for payment in payments
     ]

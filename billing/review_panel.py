@@ -81,8 +81,21 @@ def _invoice(invoice: Invoice, changes: Sequence[Row] | None) -> Section:
         Line(label="Paid", value=money.format(payment.amount_minor, payment.currency)),
         Line(label="Refunded so far", value=money.format(payment.refunded_minor, payment.currency)),
         Line(label="Still refundable", value=money.format(payment.amount_minor - payment.refunded_minor, payment.currency)),
+        *_at_provider(payment),
     ]
     return Section(title=title, lines=[*lines, *_would("After this", left, payment.currency)])
+
+
+def _at_provider(payment: Payment) -> list[Line]:
+    """Return the invoice at the provider that a refund is credited on, and the notes that it has by now."""
+    if payment.provider_invoice_id is None:
+        return []
+    notes = Refund.objects.filter(payment=payment, provider_credit_note_id__isnull=False).order_by("id")
+    named = ", ".join(notes.values_list("provider_credit_note_id", flat=True))
+    return [
+        Line(label="Provider’s invoice", value=payment.provider_invoice_id),
+        Line(label="Credit notes there", value=named or "none"),
+    ]
 
 
 def _customer(customer: Customer, changes: Sequence[Row] | None, *, since: datetime) -> Section:

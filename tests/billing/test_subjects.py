@@ -49,6 +49,7 @@ def test_it_shows_the_customers_money(owner: Any, customer: int) -> None:
         "€480.00 · due",
         "€640.00",
         "€200.00 refunded",
+        "At the provider <code>in_1Bq</code>",
         "Charge €12.40",
         "no id yet",
         "Refund €3.20",
@@ -63,7 +64,8 @@ def test_it_shows_the_customers_money(owner: Any, customer: int) -> None:
 def fill(owner: Any, customer: int) -> None:
     """Give the customer an open invoice, a payment that was partly refunded, and messages in three states."""
     makers.make_invoice(owner, customer_id=customer)
-    makers.make_paid_invoice(owner, customer_id=customer, refunded_minor=20_000)
+    _, payment = makers.make_paid_invoice(owner, customer_id=customer, refunded_minor=20_000)
+    owner.execute("UPDATE public.billing_payment SET provider_invoice_id = 'in_1Bq' WHERE id = %s", (payment,))
     for number, (topic, amount, state, provider_id) in enumerate(
         [
             ("payment.charge", 1_240, "uncertain", None),

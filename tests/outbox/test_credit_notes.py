@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from billing import credit_notes
+from billing import credit_notes, review_panel
 from ledger.refusals import Refusal
 from outbox import sweeps, webhooks
 from outbox.gateway import get
@@ -85,6 +85,9 @@ def test_a_refund_is_credited_on_the_invoice_that_its_payment_paid(desk: Desk, a
     page = admin.get(f"/outbox/{note['id']}/").content.decode()
     assert f"Credit note of €100.00 for the refund of invoice {refund['payload']['invoice_id']}" in page
     assert note["provider_id"] in page
+    calls = [{"arguments": {"invoice_id": refund["payload"]["invoice_id"]}}]
+    (section, *_) = review_panel.context(desk.customer, calls=calls, changes=None)["sections"]
+    assert [line.value for line in section.lines][-2:] == [invoice["id"], note["provider_id"]]
 
 
 @pytest.mark.usefixtures("books")
