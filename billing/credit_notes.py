@@ -20,7 +20,7 @@ DUE = """
 SELECT r.id AS refund_id, r.payment_id, p.invoice_id, r.customer_id, r.amount_minor, r.currency, r.reason, r.provider_refund_id,
     p.provider_invoice_id
 FROM public.billing_refund r JOIN public.billing_payment p ON p.id = r.payment_id
-WHERE r.id = %s AND r.status = 'confirmed' AND p.provider_invoice_id IS NOT NULL
+WHERE r.id = %(refund)s AND r.status = 'confirmed' AND p.provider_invoice_id IS NOT NULL
   AND NOT EXISTS (SELECT FROM public.outbox_message WHERE dedupe_key = 'credit_note:' || r.id || ':1')
 FOR NO KEY UPDATE OF p
 """
@@ -38,7 +38,7 @@ STANDING = """
 SELECT r.provider_credit_note_id, p.provider_invoice_id, m.state IN ('leased', 'accepted', 'uncertain', 'dead') AS perhaps
 FROM public.billing_refund r JOIN public.billing_payment p ON p.id = r.payment_id
 LEFT JOIN public.outbox_message m ON m.dedupe_key = 'credit_note:' || r.id || ':1'
-WHERE r.id = %s
+WHERE r.id = %(refund)s
 """
 # The provider's words for why, where ours say as much; nobody is called a fraud because of a word.
 REASONS = {
@@ -54,7 +54,7 @@ def promise(conn: Connection[Any], *, refund: int, cause: Cause) -> None:
 
     Behind whatever else is about the payment: the provider subtracts earlier refunds and notes from what can be credited.
     """
-    due = rows.one(conn, DUE, (refund,))
+    due = rows.one(conn, DUE, {"refund": refund})
     if due is not None:
         messages.enqueue(
             conn,
@@ -96,7 +96,7 @@ def issued(conn: Connection[Any], *, note: Mapping[str, Any], provider_note_id: 
 
 def left_behind(conn: Connection[Any], *, refund: int) -> str:
     """Return what a refund that came back leaves at the provider, in sentences; nothing where it has no note."""
-    found = rows.one(conn, STANDING, (refund,))
+    found = rows.one(conn, STANDING, {"refund": refund})
     if found is None:
         return ""
     if found["provider_credit_note_id"]:

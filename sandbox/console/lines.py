@@ -153,8 +153,8 @@ def _facts(body: Json) -> Iterator[Fact]:
     for name, label in named.items():
         if isinstance(body.get(name), str):
             yield Fact(name=label, value=body[name])
-    linked = body.get("refunds") if isinstance(body.get("refunds"), list) else []
-    yield from (Fact(name="refund", value=one["refund"]) for one in linked)
+    if body.get("object") == "credit_note":
+        yield from (Fact(name="refund", value=one["refund"]) for one in body["refunds"])
     if body.get("email"):
         yield Fact(name="e-mail", value=str(body["email"]), is_id=False)
     error = body.get("last_payment_error") or {}
