@@ -13,6 +13,7 @@ from django.test import Client
 
 from agent import leases, sweep
 from agent.tools import Tool, registry
+from tests import faults
 from tests.agent import stopping
 from tests.agent.scripts import calls, says
 from tests.agent.talks import Talk
@@ -213,6 +214,21 @@ def test_it_asks_a_person_when_a_thread_cannot_be_read_and_answers_once_it_can(t
     assert [text for role, text in talk.transcript() if role == "ai"] == ["", "Seen.", "Yes."]
     assert talk.escalations() == [("infrastructure", "done")]
     assert talk.one("SELECT count(*) FROM public.ledger_execution") == 1
+
+
+@pytest.mark.parametrize("table", ["checkpoints", "checkpoint_blobs"])
+def test_it_asks_a_person_when_a_thread_cannot_be_saved_and_goes_on_once_it_can(talk: Talk, superuser: Any, table: str) -> None:
+    talk.say("Look")
+    with faults.refusing(superuser, "INSERT", table):
+        give_up(talk, look(talk), says("Seen."))
+        assert talk.escalations() == [("infrastructure", "open")]
+        assert reason(talk).startswith("The conversation could not go on after 8 tries.")
+        assert STAFF in page(talk)
+    talk.say("Still there?")
+    assert talk.drive(look(talk), says("Seen."), says("Yes.")) == "idle"
+    assert [role for role, _ in talk.transcript()].count("human") == 2
+    assert talk.one("SELECT count(*) FROM public.ledger_execution") == 1
+    assert talk.escalations() == [("infrastructure", "done")]
 
 
 def test_it_asks_a_person_when_no_worker_runs_the_thread_s_graph(talk: Talk) -> None:
