@@ -44,6 +44,16 @@ def test_it_says_how_many_need_a_look(desk: Desk, admin: Client) -> None:
     assert "oldest queued 0 s ago" in text
 
 
+def test_it_asks_again_for_what_is_shown(desk: Desk, admin: Client) -> None:
+    message = desk.charge()
+
+    text = admin.get("/outbox/?state=ready&q=M-1").content.decode()
+
+    asks = re.search(r'id="live" hx-get="([^"]*)"', text)
+    assert asks and asks[1] == "/outbox/?state=ready&amp;q=M-1"
+    assert f'id="m-{message["id"]}"' in text  # a line is told from another, whatever comes above it
+
+
 def test_it_is_empty_at_first(admin: Client) -> None:
     assert "Nothing yet" in admin.get("/outbox/").content.decode()
 
