@@ -65,6 +65,7 @@ class Program:
 
 def _run(module: str, words: tuple[str, ...], env: dict[str, str], log: Path | None) -> None:
     _become(env, log)
+    _watch(env)
     sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
@@ -77,12 +78,17 @@ def _become(env: dict[str, str], log: Path | None) -> None:
         os.dup2(printed, stream)
 
 
+def _watch(env: Mapping[str, str]) -> None:
+    """Catch whoever contacts anything in a transaction; the test's own process hears of it."""
+    from tests import trap
+
+    trap.install(env.get("TRAP_FOLDER", env["BACKSTOP_DATA"]))
+
+
 def _begin(main: Callable[..., Any], arguments: tuple[Any, ...], env: dict[str, str], log: Path | None) -> None:
     _become(env, log)
     import django
 
-    from tests import trap
-
-    trap.install(env["BACKSTOP_DATA"])
+    _watch(env)
     django.setup()
     main(*arguments)
