@@ -28,6 +28,14 @@ SELECT array_agg(o.outcome ORDER BY a.opened_at) FROM public.ledger_attempt a
 LEFT JOIN public.ledger_attempt_outcome o ON o.attempt_id = a.id
 WHERE a.ai_message_id = (SELECT ai_message_id FROM public.ledger_attempt ORDER BY opened_at DESC LIMIT 1)
 """
+# Of the charge that was sent last: was its outcome unknown, how it became known, and how often each step was sent.
+OF_CHARGE = """
+SELECT m.ever_unknown, m.outcome_source,
+    (SELECT string_agg(sent.step || ' ' || sent.calls, ', ' ORDER BY sent.first)
+     FROM (SELECT d.step, count(*) AS calls, min(d.id) AS first FROM public.outbox_delivery d
+           WHERE d.message_id = m.id AND d.step <> 'lookup' GROUP BY d.step) AS sent)
+FROM public.outbox_message m WHERE m.topic = 'payment.charge' ORDER BY m.id DESC LIMIT 1
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -86,6 +94,13 @@ def test_it_heals_whatever_is_broken(stack: Stack, page: Page, login: Login, com
     told = breaks(page, stack, "worker", meanwhile=waits)
     assert any("is dead: 3 of 4 calls had written, and PostgreSQL undid all of them" in text for text in told)
     assert rows(stack, OF_NEWEST) == [([None, "committed"],)]
+
+    told = breaks(page, stack, "broker")
+    assert any("is killed. Whatever was in its queues is gone" in text for text in told)
+
+    told = breaks(page, stack, "clock")
+    assert any("it has forgotten every idempotency key" in text for text in told)
+    assert rows(stack, OF_CHARGE) == [(True, "lookup", "create 1, confirm 1")]  # it was looked up, not sent again
 
     told = breaks(page, stack, "database")
     assert any("PostgreSQL answers again" in text for text in told)
