@@ -77,7 +77,9 @@ SETTLED = """
 SELECT c.id AS change_id, c.table_name, c.operation, c.message_id, m.state, c.subject, m.subject AS subject_of_message
 FROM public.ledger_row_change c LEFT JOIN public.outbox_message m ON m.id = c.message_id
 WHERE c.message_id IS NOT NULL
-  AND (coalesce(m.state, '') NOT IN ('succeeded', 'rejected', 'cancelled') OR m.subject IS DISTINCT FROM c.subject)
+  AND (m.subject IS DISTINCT FROM c.subject OR coalesce(m.state, '') NOT IN ('succeeded', 'rejected', 'cancelled')
+       AND NOT EXISTS (SELECT FROM public.outbox_request r
+                       WHERE r.message_id = m.id AND r.kind = 'adopt' AND r.carried_out_at IS NOT NULL))
 """
 # Who takes something back in time is in time: it leaves after that only.
 TAKEN_BACK = """
@@ -188,7 +190,10 @@ INVARIANTS = (
     Invariant(
         name="outbox.settled_message_changed_the_row",
         guarantee=2,
-        says="Whatever settling changed in the books belongs to a finished message about the same customer.",
+        says=(
+            "Whatever settling changed in the books belongs to a finished message about the same customer, or to one that a"
+            " reviewer had the books follow."
+        ),
         query=SETTLED,
     ),
     Invariant(
