@@ -115,7 +115,7 @@ GRANT SELECT (id, username, is_active) ON public.auth_user TO backstop_keeper;
 GRANT SELECT ON public.auth_group, public.auth_user_groups TO backstop_keeper;  -- who may decide
 GRANT SELECT ON public.ledger_row_change_default, public.outbox_delivery_default, public.agent_event_default TO backstop_keeper;
 GRANT EXECUTE ON FUNCTION public.ledger_make_partitions(integer), public.outbox_prune(bigint[], timestamptz),
-    public.outbox_prune_events(timestamptz, integer) TO backstop_keeper;
+    public.outbox_prune_events(timestamptz, integer), public.escalations_prune_scans(timestamptz, integer) TO backstop_keeper;
 
 -- Row-level security: a conversation acts on its own customer only. `backstop.subject` is transaction-local.
 DO $$

@@ -13,6 +13,7 @@ BACKSTOP_MONEY_PARSE = "billing.money.parse"  # (what people write, currency) ->
 BACKSTOP_OUTBOX_HANDLERS = ["billing.handlers.HANDLERS", "escalations.notifications.HANDLERS"]
 BACKSTOP_EFFECT = "outbox.effects.Effect"  # (message=…) -> where an external effect stands, for the pages of the trail
 BACKSTOP_PRUNE = "outbox.pruning.prune"  # (conn, before=…, after=…, go_on=…) -> where to go on, or None when all is done
+BACKSTOP_PRUNE_BESIDES = ["escalations.pruning.scans"]  # (conn, before=…), once that is done
 # Queries that name the messages, of some, which rows elsewhere still refer to; those are never pruned.
 BACKSTOP_NEEDS_MESSAGES = ["outbox.pruning.LEDGER", "escalations.pruning.MESSAGES", "billing.pruning.MESSAGES"]
 BACKSTOP_OFFLINE_MODEL = "sandbox.offline.model.OfflineModel"

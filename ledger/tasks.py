@@ -28,5 +28,7 @@ def prune(after: int = 0) -> None:
     before, end = timezone.now() - timedelta(days=settings.BACKSTOP_KEEP_DAYS), time.monotonic() + BUDGET_SECONDS
     with connections.pool().connection() as conn:
         last = wiring.plugged("BACKSTOP_PRUNE")(conn, before=before, after=after, go_on=lambda: time.monotonic() < end)
+        for besides in wiring.plugged_all("BACKSTOP_PRUNE_BESIDES") if last is None else ():
+            besides(conn, before=before)
     if last is not None:
         prune.delay(last)

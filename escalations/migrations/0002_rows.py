@@ -124,6 +124,23 @@ ALTER TABLE public.escalations_escalation ADD COLUMN words tsvector GENERATED AL
     || coalesce(jsonb_path_query_array(payload, '$.calls[*].arguments.*')::text, ''), 50000))) STORED;
 CREATE INDEX escalations_words ON public.escalations_escalation USING gin (words) WITH (fastupdate = off);
 """
+# What a scan found is in its questions; when it looked is told for a while, and goes.
+PRUNING = """
+CREATE FUNCTION public.escalations_prune_scans(finished_before timestamptz, most integer) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone integer;
+BEGIN
+    IF finished_before > now() - interval '30 days' THEN
+        RAISE EXCEPTION 'what is younger than 30 days is kept' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    DELETE FROM public.escalations_scan WHERE id IN (
+        SELECT s.id FROM public.escalations_scan s WHERE s.finished_at < finished_before ORDER BY s.id LIMIT most);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+REVOKE ALL ON FUNCTION public.escalations_prune_scans(timestamptz, integer) FROM PUBLIC;
+"""
 
 
 class Migration(migrations.Migration):
@@ -161,5 +178,6 @@ class Migration(migrations.Migration):
             ),
             "".join(f"DROP TRIGGER carry ON public.{table};" for table in CARRIED),
         ),
+        migrations.RunSQL(PRUNING, "DROP FUNCTION public.escalations_prune_scans(timestamptz, integer)"),
         migrations.RunSQL(WORDS, "ALTER TABLE public.escalations_escalation DROP COLUMN words"),
     ]

@@ -6,14 +6,14 @@ import structlog
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from escalations import lifecycle
+from escalations import lifecycle, policies
 from escalations.reconciling import looking, scans
 from escalations.reconciling.looking import Found
 from ledger import faults, reconciling
 from ledger.reconciling import Disagreement, Get
 
 log = structlog.get_logger()
-OF_MESSAGE = "outbox.messages"  # the check of what a settled message asked by itself
+OF_MESSAGE = policies.OF_MESSAGES  # what a settled message asked by itself names no check
 STANDING = "standing"  # among a scan's counts: the checks of what people let stand as it is
 GONE = "A scan found that both sides agree again."
 ASKED = """

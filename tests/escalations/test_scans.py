@@ -1,10 +1,12 @@
 """Scans as rows: who asks for them, who takes them, and what becomes of one that cannot look."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from psycopg import errors
 
+from escalations import pruning
 from escalations.reconciling import looking, scanning, scans
 from ledger import reconciling
 from ledger.marks import Mark
@@ -96,6 +98,19 @@ def test_every_check_has_a_name_of_its_own_and_its_words() -> None:
     assert all(
         one.holds.endswith(".") and one.name.partition(".")[0] in ("agent", "billing", "ledger", "outbox") for one in every
     )
+
+
+def test_old_scans_go(outbox: Any, keeper: Any) -> None:
+    made = (
+        "INSERT INTO public.escalations_scan (asked_at, started_at, finished_at)"
+        " SELECT at, at, CASE WHEN finished THEN at END FROM (VALUES (now() - interval '500 days', true),"
+        " (now() - interval '500 days', false), (now() - interval '399 days', true)) AS made (at, finished)"
+    )
+    outbox.execute(made)
+    assert pruning.scans(keeper, before=datetime.now(UTC) - timedelta(days=400)) == 1
+    assert outbox.execute("SELECT count(*), count(finished_at) FROM public.escalations_scan").fetchone() == (2, 1)
+    with pytest.raises(errors.InsufficientPrivilege, match="younger than 30 days"):
+        pruning.scans(keeper, before=datetime.now(UTC))
 
 
 def test_a_scan_of_nothing_says_what_was_compared(outbox: Any) -> None:
