@@ -7,6 +7,7 @@ import pytest
 from escalations import policies
 from ledger import invariants, reconciling
 from outbox import sweeps
+from tests.agent import takeovers
 from tests.escalations import scanned
 from tests.escalations.questions import row
 from tests.escalations.scanned import CLEAN
@@ -82,12 +83,16 @@ def ended(world: World, scenario: Scenario, case: int, exit_: str) -> None:
     said = world.settle(case, exit_)
     assert not said.startswith(IMPOSSIBLE), said
     assert world.moved() == moved
+    if scenario.check.startswith("billing."):
+        assert "What it changed in the books" in world.page(case)
     if exit_ in scenario.strays:
         sent_back(world, case, comes)
     if exit_ in MOVES:
         world.deliver()
     if exit_ not in scenario.strays:
         assert world.stands(case) == comes
+    if exit_ == "replay_thread":
+        takeovers.check(world.talk)
     found, opened, _, error = world.scan()  # what disagreed besides is cleared
     assert (found, opened, error, scanned.asked(world.outbox)) == (0, 0, "", [])
 

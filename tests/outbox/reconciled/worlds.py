@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.test import Client
 from django.utils import timezone
 
 from escalations.models import Escalation
@@ -141,6 +142,12 @@ class World:
         for (message,) in self.desk.owner.execute("SELECT id FROM public.outbox_message ORDER BY id").fetchall():
             self.desk.deliver_all({"id": message})
 
+    def page(self, case: int) -> str:
+        """Return a question's page at the desk as a reviewer sees it."""
+        client = Client()
+        client.force_login(person("priya", "reviewer"), backend="django.contrib.auth.backends.ModelBackend")
+        return client.get(f"/reconcile/{case}/").content.decode()
+
     # -- how everything stands ---------------------------------------------------------------------
 
     def stands(self, case: int) -> str:
@@ -163,6 +170,7 @@ class World:
 
     def talks(self) -> Talk:
         """Begin a conversation that does one step, and let it come to its end."""
+        databases.empty(self.superuser)  # of the desk's own customer
         customer = make_customer(self.desk.owner, credit_minor=12_000)
         self.talk = Talk(pool=self.agent_pool, owner=self.desk.owner, web=self.web, customer=customer)
         self.talk.say("Use the credit")
