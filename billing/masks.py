@@ -18,5 +18,4 @@ MASKS: Masks = {
     "billing_credit_entry": Mask(key="id", generated=("created_at",), refers={"invoice_id": INVOICE, "credit_memo_id": MEMO}),
     "payment.charge": Mask(refers={"invoice_id": INVOICE}, aggregate=INVOICE),
     "payment.refund": Mask(refers={"refund_id": REFUND}),
-    "payment.credit_note": Mask(refers={"refund_id": REFUND}),
 }
