@@ -129,6 +129,9 @@ def _carried_out(conn: Connection[Any], *, message: Row, request: Row, asked: ex
         with conn.transaction():
             return exits.EXITS[request["kind"]](conn, message=message, request=request, asked=asked)
     except (exits.Impossible, Refusal) as error:
-        if asked is not None:  # that the provider was asked is evidence all the same
-            adoptions.note(conn, message=message, outcome=asked.outcome, delivery=asked.delivery)
-        return f"not possible: {error}"
+        why = str(error)
+    except psycopg.IntegrityError as error:  # of what no rule of ours foresaw, the database is the judge
+        why = f"the books do not allow it ({error.diag.constraint_name})"
+    if asked is not None:  # that the provider was asked is evidence all the same
+        adoptions.note(conn, message=message, outcome=asked.outcome, delivery=asked.delivery)
+    return f"not possible: {why}"

@@ -8,6 +8,7 @@ import pytest
 from outbox import exits, leases, requests
 from outbox.models import Message
 from outbox.requests import NotPossible
+from tests.billing import makers
 from tests.outbox.asking import ask, asked_about, carry_out, done, outcome
 from tests.outbox.desk import Desk, Row
 
@@ -239,6 +240,15 @@ def test_it_does_once_what_two_workers_take_up_at_once(desk: Desk, web: Any) -> 
     assert sum(counts) == 1
     assert desk.read(message)["state"] == "succeeded"
     assert desk.one("SELECT count(*) AS number FROM public.billing_payment")["number"] == 1
+
+
+def test_what_the_books_do_not_allow_is_said_and_changes_nothing(desk: Desk, web: Any) -> None:
+    message = lost(desk, desk.charge(), when="after", path=CONFIRM)
+    makers.make_payment(desk.owner, invoice_id=message["payload"]["invoice_id"])
+
+    assert done(desk, web, message, "adopt") == "not possible: the books do not allow it (billing_payment_one_of_invoice)"
+
+    assert (desk.read(message)["state"], desk.invoice(message)) == ("dead", "charge_queued")
 
 
 def test_it_finds_nothing_to_do_when_the_same_is_asked_again(desk: Desk, web: Any) -> None:

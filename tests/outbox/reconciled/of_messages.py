@@ -8,6 +8,7 @@ from tests.outbox.reconciled.worlds import Scenario, World
 CREATE, CONFIRM, REFUND = "/v1/payment_intents", "/v1/payment_intents/[^/]+/confirm", "/v1/refunds"
 HOUR_AGO = "first_sent_at = first_sent_at - interval '1 hour'"
 DEAD = f"state = 'dead', {HOUR_AGO}"
+GIVEN_UP = "attempts = attempts"  # by the relay, which asks about it at once
 
 
 def lost(
@@ -23,6 +24,8 @@ def lost(
             world.desk.card(card)
         message = world.desk.refund(world.desk.paid()) if path == REFUND else world.desk.charge()
         world.desk.provider.fault(when, "drop", path=path)
+        if change == GIVEN_UP:
+            world.desk.owner.execute("UPDATE public.outbox_message SET max_attempts = 1 WHERE id = %s", (message["id"],))
         world.desk.deliver_once()
         world.desk.owner.execute(f"UPDATE public.outbox_message SET {change} WHERE id = %s", (message["id"],))
         if seen:
@@ -53,6 +56,9 @@ MOVED = "not possible: the provider says succeeded"
 
 SCENARIOS: Mapping[str, Scenario] = {
     "it moved": of(lost("after"), adopt=PAID, resend=PAID, settle_rejected=MOVED, compensate=UNPAID),
+    "it moved, and the relay gave it up": of(
+        lost("after", change=GIVEN_UP), adopt=PAID, resend=PAID, settle_rejected=MOVED, compensate=UNPAID
+    ),
     "it moved, and is looked up now and then": of(lost("after", change=HOUR_AGO), adopt=PAID, resend=PAID, settle_rejected=MOVED),
     "it moved, and its books stand otherwise": of(
         lost("after", books="draft"), adopt=PAID, resend=PAID, settle_rejected=MOVED, compensate=UNPAID
