@@ -10,16 +10,27 @@ from random import Random
 from typing import Any
 
 import pytest
+from django.test import Client
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from ledger import faults
-from sandbox.chaos import plans, strikes, words
+from sandbox.chaos import people, plans, strikes, words
+from sandbox.chaos.crowds import EXITS
 from sandbox.chaos.places import Place, own
 from sandbox.chaos.strikes import KILL_EVERY, POINTS
 from sandbox.offline.model import OfflineModel
+from tests.agent import conftest as agent_fixtures
+from tests.agent.scenes import make_user
+from tests.agent.scripts import calls, says
+from tests.agent.talks import Talk
+from tests.escalations import scanned
+from tests.outbox import conftest as outbox_fixtures
+from tests.outbox.desk import Desk
 from tests.sandbox.offline_talks import PROMPT
 from tests.stack import manage
 
+sandbox, provider, outbox_address = outbox_fixtures.sandbox, outbox_fixtures.provider, outbox_fixtures.outbox_address
+desk, talk = outbox_fixtures.desk, agent_fixtures.talk
 DAY = date(2026, 11, 30)
 QUICK = {"BACKSTOP_LEASE_SECONDS": "21", "BACKSTOP_HEARTBEAT_SECONDS": "6"}
 # Whatever cuts off a delivery costs the outbox's lease of two minutes: `make chaos` has the time.
@@ -81,6 +92,35 @@ def test_the_offline_model_understands_whatever_is_said(text: str, currency: str
     said = words.filled(text, Random(1), about=about)
     answer = OfflineModel().invoke([SystemMessage(prompt), HumanMessage(said)])
     assert answer.text.startswith("I have no tool ")  # it names those that it would call, were any bound
+
+
+# -- what people find on pages -----------------------------------------------------------------
+def seen(role: str, path: str) -> str:
+    """Return a page as somebody with a role sees it."""
+    client = Client()
+    client.force_login(make_user(role), backend="django.contrib.auth.backends.ModelBackend")
+    return client.get(path).content.decode()
+
+
+def test_a_reviewer_finds_disagreements_and_their_exits(desk: Desk, outbox: Any) -> None:
+    desk.put(message := desk.charge(), "dead")
+    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
+    assert people.DISAGREEMENT.findall(seen("reviewer", "/reconcile/")) == [str(case)]
+    exits = {found["kind"] for found in people.EXIT.finditer(seen("reviewer", f"/reconcile/{case}/"))}
+    assert {"adopt", "resend", "settle_rejected", "compensate"} <= exits <= set(EXITS)
+
+
+def test_staff_find_what_they_can_undo(talk: Talk, owner: Any) -> None:
+    owner.execute(
+        "INSERT INTO public.outbox_send_after (topic, seconds, reason, set_by) VALUES ('payment.charge', 60, 'a test', 1)"
+    )
+    month = {"customer_id": talk.customer, "billing_period": "2025-11-01", "amount_minor": 48_000, "currency": "EUR"}
+    talk.say("Invoice November and charge it")
+    assert talk.drive(calls(("CreateInvoice", month), ("QueueCharge", month)), says("Done.")) == "idle"
+    [(number, message)] = talk.rows(
+        "SELECT c.id, m.id FROM public.agent_conversation c JOIN public.outbox_message m USING (thread)"
+    )
+    assert people.UNDO.findall(seen("admin", f"/conversations/{number}/")) == [str(message)]
 
 
 # -- arguments ---------------------------------------------------------------------------------
