@@ -117,7 +117,7 @@ class Charge:
         return "settle"  # paid if it is owed, else a stray payment
 
     def _way_of_paid(self) -> Way:
-        free = self.stray is None and (self.payment is not None or self.due_minor == 0)
+        free = self.stray is None and (self.payment is not None or self.due_minor == 0 or not self.last)
         if free:  # it is paid without this money, which nobody owes
             return "settle"
         self._check_due()

@@ -78,24 +78,6 @@ def test_what_was_applied_before_a_worker_died_is_told_and_not_done_twice(talk: 
     replayed(talk, outbox, case)
 
 
-def test_an_attempt_that_a_dead_worker_left_open_is_made_again(talk: Talk, outbox: Any, broken: Any, as_role: Any) -> None:
-    talk.say("Use the credit")
-    assert crashing.run(talk.thread, *script(talk), fault="batch.commit:1") == KILLED
-    broken("UPDATE public.agent_thread SET state = 'idle'")
-    [attempt] = talk.rows("SELECT id FROM public.ledger_attempt")
-    case = scanned.found_once(outbox, object_=f"attempt:{attempt[0]}")
-    replayed(talk, outbox, case)
-
-
-@pytest.mark.parametrize("left", ["running", "stuck"])
-def test_a_conversation_that_nobody_goes_on_with_is_driven(talk: Talk, outbox: Any, broken: Any, left: str) -> None:
-    talk.say("Use the credit")
-    assert crashing.run(talk.thread, *script(talk), fault="batch.commit:1") == KILLED
-    broken(f"UPDATE public.agent_thread SET state = '{left}'")
-    case = scanned.found_once(outbox, object_=f"halted:{talk.thread}")
-    replayed(talk, outbox, case)
-
-
 def test_one_that_goes_on_by_itself_is_cleared(talk: Talk, outbox: Any, broken: Any) -> None:
     talk.say("Use the credit")
     assert crashing.run(talk.thread, *script(talk), fault="batch.commit:1") == KILLED
@@ -104,16 +86,6 @@ def test_one_that_goes_on_by_itself_is_cleared(talk: Talk, outbox: Any, broken: 
     assert talk.drive(*script(talk)) == "idle"
     assert scan(outbox) == (0, 0, 1, "")
     assert state(outbox, case) == "done"
-
-
-def test_what_may_stay_as_it_is_is_noted(talk: Talk, outbox: Any, broken: Any) -> None:
-    talk.say("Use the credit")
-    talk.drive(*script(talk))
-    broken("DELETE FROM public.agent_transcript_entry WHERE role = 'tool'")
-    assert scan(outbox)[:2] == (1, 1)
-    [(case, _, _, _)] = scanned.asked(outbox)
-    assert choose(talk.web, case, "compensate", text="The customer was told by phone.").decision
-    assert scan(outbox) == CLEAN
 
 
 def test_a_replay_waits_while_a_person_answers(talk: Talk, outbox: Any, broken: Any) -> None:

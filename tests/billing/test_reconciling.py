@@ -75,28 +75,3 @@ def test_an_invoice_that_stands_otherwise_than_its_charge(
     assert scanned.asked(outbox)[0][3] == f"Invoice {invoice} {sentence}"
     assert choose(web, case, "compensate", text="Put right by hand.").decision
     assert scan(outbox) == CLEAN
-
-
-def test_a_paid_invoice_without_its_payment(owner: Any, outbox: Any, broken: Callable[..., None]) -> None:
-    invoice = makers.make_invoice(owner, customer_id=makers.make_customer(owner), status="paid")
-    broken(CHARGE, "succeeded", invoice)
-    scanned.found_once(outbox, object_=f"invoice:{invoice}")
-    makers.make_payment(owner, invoice_id=invoice, provider_payment_id=f"pi_{invoice}")
-    assert scan(outbox) == (0, 0, 1, "")
-
-
-def test_a_refund_that_has_no_request(owner: Any, web: Any, outbox: Any, broken: Callable[..., None]) -> None:
-    customer = makers.make_customer(owner)
-    invoice, payment = makers.make_paid_invoice(owner, customer_id=customer, refunded_minor=1_000)
-    broken(CHARGE, "succeeded", invoice)
-    broken("UPDATE public.billing_payment SET provider_payment_id = 'pi_' || invoice_id")
-    broken(
-        "INSERT INTO public.billing_refund (customer_id, payment_id, currency, amount_minor, reason)"
-        " VALUES (%s, %s, 'EUR', 1000, 'x')",
-        customer,
-        payment,
-    )
-    [(refund,)] = owner.execute("SELECT id FROM public.billing_refund").fetchall()
-    case = scanned.found_once(outbox, object_=f"refund:{refund}")
-    assert choose(web, case, "compensate").decision
-    assert scan(outbox) == CLEAN

@@ -1,4 +1,4 @@
-"""Messages whose end nobody knows: each is asked about once, each exit ends it, and the next scan is clean."""
+"""Messages whose end nobody knows: each is asked about once, and not while it is under way. Exits: see `reconciled` here."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -58,16 +58,10 @@ def ours(*messages: dict[str, Any]) -> Any:
     return get
 
 
-def settled(desk: Desk, outbox: Any, web: Any, message: dict[str, Any], kind: str) -> tuple[Any, Any]:
-    """Have it asked about, take an exit, have it carried out, and return the message's state and what an end it came to."""
-    case = scanned.found_once(outbox, object_=f"message:{message['id']}")
-    assert choose(web, case, kind).decision
-    assert state(outbox, case) == "decided"
-    assert scan(outbox)[1] == 0, "it is under way"
-    carry_out(desk)
-    scanning.work(outbox, get=None)
-    assert state(outbox, case) == "done"
-    return desk.read(message)["state"], desk.invoice(message)
+def test_it_is_not_asked_again_while_an_exit_is_under_way(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
+    case = scanned.found_once(outbox, object_=f"message:{lost()['id']}")
+    assert choose(web, case, "adopt").decision
+    assert (state(outbox, case), scan(outbox)[1]) == ("decided", 0)
 
 
 def test_it_is_the_same_question_while_a_worker_looks_it_up(desk: Desk, outbox: Any, lost: Any) -> None:
@@ -76,45 +70,6 @@ def test_it_is_the_same_question_while_a_worker_looks_it_up(desk: Desk, outbox: 
     desk.due(message)
     assert desk.claim()
     assert scan(outbox) == (1, 0, 0, "")
-
-
-def test_what_may_not_be_repeated_is_put_right_by_hand(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    message = lost("before")
-    never = "UPDATE public.outbox_message SET repeat = 'never', compensation_needed = true WHERE id = %s"
-    desk.owner.execute(never, (message["id"],))
-    assert settled(desk, outbox, web, message, "compensate")[0] == "rejected"
-    assert not desk.read(message)["compensation_needed"]
-    assert scan(outbox) == CLEAN
-
-
-@pytest.mark.parametrize("query", [DIE, OLDER], ids=["dead", "uncertain"])
-def test_what_the_provider_did_is_adopted(desk: Desk, outbox: Any, web: Any, lost: Any, query: str) -> None:
-    message = lost(query=query)
-    assert settled(desk, outbox, web, message, "adopt") == ("succeeded", "paid")
-    assert scan(outbox) == CLEAN
-    assert desk.provider.movements(message["uid"]) == [48_000]
-
-
-def test_what_never_arrived_is_sent_again_with_its_key(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    message = lost("before")
-    assert settled(desk, outbox, web, message, "resend")[0] == "uncertain"
-    desk.deliver_all(message)
-    assert (desk.read(message)["state"], desk.invoice(message)) == ("succeeded", "paid")
-    assert scan(outbox) == CLEAN
-    assert desk.provider.movements(message["uid"]) == [48_000]
-
-
-def test_what_never_arrived_is_settled_as_refused(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    assert settled(desk, outbox, web, lost("before", path="/v1/payment_intents"), "settle_rejected") == (
-        "rejected",
-        "charge_failed",
-    )
-    assert scan(outbox) == CLEAN
-
-
-def test_what_was_put_right_by_hand_is_noted(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    assert settled(desk, outbox, web, lost("before"), "compensate")[0] == "rejected"
-    assert scan(outbox) == CLEAN
 
 
 def test_an_exit_that_turns_out_impossible_says_so_and_is_asked_about_anew(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
@@ -215,31 +170,6 @@ def test_an_object_that_ended_otherwise_is_adopted(desk: Desk, outbox: Any, web:
     scanning.work(outbox, get=ours(refund))
     assert state(outbox, case) == "done"
     assert desk.refund_status(refund) == "reversed"
-
-
-def test_money_that_is_not_owed_goes_back(desk: Desk, outbox: Any, web: Any, lost: Any) -> None:
-    message = lost()
-    desk.put(message, "rejected")
-    desk.owner.execute("UPDATE public.billing_invoice SET status = 'void' WHERE id = %s", (message["payload"]["invoice_id"],))
-    [intent] = desk.provider.objects("payment_intent", message["uid"])
-    case = scanned.found_once(outbox, object_=f"object:{intent['id']}", get=ours(message))
-    assert choose(web, case, "refund", text="The invoice was voided meanwhile.").decision
-    carry_out(desk)
-    scanning.work(outbox, get=ours(message))
-    assert state(outbox, case) == "done"
-    desk.deliver()
-    back = desk.newest()
-    assert (desk.read(message)["state"], back["topic"], back["state"]) == ("succeeded", "payment.refund", "succeeded")
-    assert scan(outbox, ours(message, back)) == CLEAN
-    assert (desk.provider.movements(message["uid"]), desk.provider.movements(back["uid"])) == ([48_000], [-48_000])
-
-
-def test_an_object_that_no_message_asked_for_is_put_right_by_hand(desk: Desk, outbox: Any, web: Any) -> None:
-    uid = str(uuid4())
-    made = desk.provider.create("/v1/payment_intents", amount=700, currency="eur", **{"metadata[backstop_uid]": uid})
-    case = scanned.found_once(outbox, object_=f"object:{made['id']}", get=ours({"uid": uid}))
-    choose(web, case, "compensate", text="Cancelled it in the Dashboard.")
-    assert scan(outbox, ours({"uid": uid})) == CLEAN
 
 
 def test_a_provider_that_does_not_answer_leaves_everything_as_it_was(desk: Desk, outbox: Any) -> None:
