@@ -19,6 +19,7 @@ UNION ALL SELECT 'decided escalation ' || id FROM public.escalations_escalation
     WHERE state IN ('decided', 'resumed') AND thread = ANY(%(threads)s)
 UNION ALL SELECT 'outbox message ' || id FROM public.outbox_message
     WHERE state NOT IN ('succeeded', 'rejected', 'dead', 'cancelled') AND thread = ANY(%(threads)s)
+UNION ALL SELECT 'request ' || id FROM public.outbox_request WHERE carried_out_at IS NULL
 UNION ALL SELECT 'webhook event ' || event_id FROM public.outbox_webhook_event WHERE processed_at IS NULL
 """
 EXECUTED = "SELECT tool, call_index FROM public.ledger_execution WHERE thread = %s ORDER BY ai_message_id, call_index"
@@ -101,11 +102,11 @@ def _state(desk: Desk, talk: Talk) -> Iterator[str]:
         yield f"the thread is {state}"
     asked = [tuple(row) for row in desk.rows(ASKED, talk.thread)]
     # what others did with the customer's credit meanwhile is a reason to ask again, and nothing else is
-    if set(asked) != (set() if talk.way == "said" else {("approval", "done", 1)}):
+    if set(asked) != ({("approval", "done", 1)} if talk.way in ("held", "approved") else set()):
         yield f"escalations: {asked}"
 
 
 def takeovers(desk: Desk, talk: Talk) -> int:
     """Return how often a run of the conversation was taken over: its leases beyond those it needs."""
     ((fence,),) = desk.rows("SELECT fence FROM public.agent_thread WHERE thread = %s", talk.thread)
-    return int(fence) - (1 if talk.way == "said" else 2)
+    return int(fence) - (2 if talk.way in ("held", "approved") else 1)

@@ -30,7 +30,7 @@ def measure(stack: Stack, desk: Desk) -> dict[Way, Counter[str]]:
     provider = Provider(stack)
     until(lambda: _quiet(provider, desk, []), seconds=LONG, what="the demonstration's events")
     said, held = desk.begin("said"), desk.begin("held")
-    for way, talk in (("said", said), ("held", held), ("approved", held)):
+    for way, talk in (("said", said), ("asked", said), ("held", held), ("approved", held)):
         counting = _Counting(stack, talk)
         talk.way = way
         desk.go_on(talk)
@@ -38,7 +38,8 @@ def measure(stack: Stack, desk: Desk) -> dict[Way, Counter[str]]:
             desk.until_asked(talk)
         else:
             until(lambda talk=talk: _ended(provider, desk, talk), seconds=LONG, what="the end")
-        until(lambda counting=counting: counting.passed()["run.released"], what="the release")
+        last = "request.done" if way == "asked" else "run.released"
+        until(lambda counting=counting, last=last: counting.passed()[last], what=last)
         found[way] = counting.passed()
     return found
 

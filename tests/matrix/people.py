@@ -50,6 +50,11 @@ class Person:
         answer = self._send("POST", f"/escalations/{escalation}/decide/", data=shown)
         assert answer.status_code in (302, 409), f"{answer.status_code} for the approval of {escalation}"
 
+    def look_up(self, message: int) -> None:
+        """Have the outbox ask the provider about a message; it may be asked for already."""
+        answer = self._send("POST", f"/outbox/{message}/look-up/", data={"reason": "The customer called."})
+        assert answer.status_code in (302, 409), f"{answer.status_code} for a look-up of {message}"
+
     def _send(self, method: str, path: str, **more: Any) -> httpx.Response:
         def answer() -> httpx.Response | None:
             token = self._http.cookies.get("csrftoken", "")

@@ -60,7 +60,7 @@ class _Run:
     def report(self, chosen: list[Case]) -> Report:
         began = time.monotonic()
         results = [Result(case=case, talk=self.desk.begin(case.way)) for case in chosen]
-        self._bring_to_questions([result.talk for result in results])
+        self._prepare([result.talk for result in results])
         self.seconds["preparing"], began = time.monotonic() - began, time.monotonic()
         lanes = [found for part in waves.MOST if (found := waves.of(results, part=part))]
         with ThreadPoolExecutor(len(lanes)) as pool:
@@ -81,12 +81,16 @@ class _Run:
             invariants=check_invariants(self.stack),
         )
 
-    def _bring_to_questions(self, talks: list[Talk]) -> None:
-        asked = [talk for talk in talks if talk.way == "approved"]
-        for talk in asked:
+    def _prepare(self, talks: list[Talk]) -> None:
+        """Bring conversations to the question, or to the end, that their way begins with."""
+        begun = [talk for talk in talks if talk.way in ("approved", "asked")]
+        for talk in begun:
             self.desk.say(talk)
-        for talk in asked:
-            self.desk.until_shown(talk)
+        for talk in begun:
+            if talk.way == "approved":
+                self.desk.until_shown(talk)
+            else:
+                self.desk.until_paid(talk)
 
     def _lane(self, lane: list[Wave]) -> None:
         """Strike one wave of a part after the other.
@@ -150,7 +154,7 @@ class _Run:
         return left
 
     def _look(self, talks: list[Talk]) -> list[str]:
-        asked = [talk for talk in talks if talk.way != "said" and self.desk.question(talk)]
+        asked = [talk for talk in talks if talk.way in ("held", "approved") and self.desk.question(talk)]
         for talk in asked:
             self.desk.approve(talk)
         return [f"the question of {talk.thread}" for talk in asked] + ends.moving(self.desk, talks)

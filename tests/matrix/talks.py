@@ -1,7 +1,7 @@
 """The conversations that the cases are about: who says what about which month, and the next thing that is said."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -35,6 +35,10 @@ JOIN public.escalations_revision r ON r.escalation_id = e.id JOIN public.escalat
 WHERE thread = %s AND e.kind = 'approval' AND e.state IN ('open', 'claimed') AND t.state = 'waiting'
 ORDER BY p.id DESC LIMIT 1
 """
+PAID = """
+SELECT m.id FROM public.outbox_message m JOIN public.agent_thread t USING (thread)
+WHERE thread = %s AND m.state = 'succeeded' AND t.state = 'idle'
+"""
 
 
 @dataclass(kw_only=True)
@@ -54,8 +58,10 @@ class Talk:
 class Desk:
     """The people of an instance and its books: begins conversations and says what comes next in them."""
 
-    def __init__(self, stack: Stack, books: "psycopg.Connection[Any]", support: Person, reviewer: Person) -> None:
-        self.stack, self.books, self.support, self.reviewer = stack, books, support, reviewer
+    def __init__(
+        self, stack: Stack, books: "psycopg.Connection[Any]", *, support: Person, reviewer: Person, admin: Person
+    ) -> None:
+        self.stack, self.books, self.support, self.reviewer, self.admin = stack, books, support, reviewer, admin
         self._begun = 0
 
     def rows(self, query: str, *values: Any) -> list[Any]:
@@ -67,7 +73,7 @@ class Desk:
         currency, sign = CURRENCIES[self._begun % len(CURRENCIES)]
         customer, before = self._customer(currency)
         month = date(FIRST_YEAR + self._begun // 12, 1 + self._begun % 12, 1)
-        total = (SMALL if way == "said" else LARGE) + self._begun
+        total = (SMALL if way in ("said", "asked") else LARGE) + self._begun
         self._begun += 1
         number = self.support.begin(customer)
         ((thread,),) = self.rows("SELECT thread FROM public.agent_conversation WHERE id = %s", number)
@@ -112,6 +118,10 @@ class Desk:
 
         until(shown, seconds=LONG, what="a preview")
 
+    def until_paid(self, talk: Talk) -> int:
+        """Wait until the conversation has ended and its charge is settled, and return the message of it."""
+        return int(until(lambda: self.rows(PAID, talk.thread), seconds=LONG, what="a charge that is settled")[0][0])
+
     def until_asked(self, talk: Talk) -> int:
         """Wait until the conversation waits for a person."""
         found = until(lambda: self.question(talk), seconds=LONG, what="a question")
@@ -123,12 +133,15 @@ class Desk:
         if talk.way == "approved":
             self.until_shown(talk)
             self.approve(talk)
+        elif talk.way == "asked":
+            self.admin.look_up(self.until_paid(talk))
         else:
             self.say(talk)
 
 
 @contextmanager
 def open_desk(stack: Stack) -> Iterator[Desk]:
-    """Log a staff member and a reviewer in."""
-    with Person(stack, "support") as support, Person(stack, "reviewer") as reviewer, stack.connect("superuser") as books:
-        yield Desk(stack, books, support, reviewer)
+    """Log a staff member, a reviewer and an admin in."""
+    with ExitStack() as opened:
+        people = {role: opened.enter_context(Person(stack, role)) for role in ("support", "reviewer", "admin")}
+        yield Desk(stack, opened.enter_context(stack.connect("superuser")), **people)

@@ -46,8 +46,8 @@ def test_no_invariant_is_violated(report: Report) -> None:
 
 
 def test_at_least_thirty_are_run_and_every_point_is_among_them() -> None:
-    """Those that a conversation comes by only if somebody asks are in test_besides.py."""
+    """Those that a conversation comes by only if somebody asks, or never, are in test_besides.py."""
     assert len(cases.some()) >= 30
     passed = faults.POINTS.keys() - faults.BESIDES.keys()
     assert {case.point for case in cases.some()} == passed
-    assert {case.point for case in cases.every()} == passed
+    assert {case.point for case in cases.every()} == passed | {point for point in faults.BESIDES if point.startswith("request.")}
