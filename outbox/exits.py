@@ -35,6 +35,7 @@ YOUNG = "SELECT key_deadline IS NULL OR key_deadline > now() FROM public.outbox_
 CLEAR = "UPDATE public.outbox_message SET compensation_needed = false WHERE id = %s AND compensation_needed RETURNING id"
 
 ASKS_PROVIDER = frozenset({"look_up", "adopt", "settle_rejected", "refund"})
+NOT_POSSIBLE = "not possible: "  # begins the outcome of a request that came to nothing, before the sentence
 PATIENCE = timedelta(minutes=5)  # how long a request waits for a provider that does not answer
 # An intent in one of these has moved no money, and can until it is cancelled.
 CANCELLABLE = frozenset({"requires_payment_method", "requires_confirmation", "requires_action", "requires_capture"})

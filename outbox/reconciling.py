@@ -10,7 +10,7 @@ from django.utils import timezone
 from ledger import sentences
 from ledger.marks import Mark
 from ledger.reconciling import Check, Disagreement, Fact, Get, Looking, Row
-from outbox import gateway, handlers, sweeps, transitions
+from outbox import exits, gateway, handlers, sweeps, transitions
 
 # At the provider, as far as it was looked up: the money moved, it cannot move any more, it still may, or nothing is there.
 Verdict = Literal["moved", "refused", "open", "absent", "unknown"]
@@ -18,8 +18,8 @@ MOVED = frozenset(transitions.DONE)
 REFUSED = frozenset(transitions.TAKEN_BACK)
 EXITS = ("adopt", "resend", "settle_rejected", "compensate")
 NOT_LOOKED_UP = "not looked up yet"
-# Notices that nobody gets are for admins; what a person has asked for is under way. What a worker looks up just now is as
-# unknown as it was.
+# Notices that nobody gets are for admins; what a person has asked for is under way, unless it came to nothing. What a worker
+# looks up just now is as unknown as it was.
 UNSETTLED = """
 SELECT m.*, e.on_behalf_of, d.outcome AS looked FROM public.outbox_message m
 LEFT JOIN public.ledger_execution e
@@ -30,7 +30,7 @@ WHERE m.state IN ('ready', 'leased', 'accepted', 'uncertain', 'dead') AND m.repe
   AND (m.state = 'dead' OR m.compensation_needed
        OR coalesce(m.claimed_from, m.state) = 'uncertain' AND coalesce(m.first_sent_at, m.created_at) < now() - %(quiet)s)
   AND NOT EXISTS (SELECT FROM public.outbox_request r WHERE r.message_id = m.id AND (r.carried_out_at IS NULL
-                  OR m.state <> 'dead' AND r.carried_out_at > now() - %(quiet)s))
+                  OR m.state <> 'dead' AND r.carried_out_at > now() - %(quiet)s AND r.outcome NOT LIKE %(nothing)s))
 ORDER BY m.id
 """
 OF_STRAYS = """
@@ -42,7 +42,7 @@ WHERE m.id = ANY(%(ids)s)
 
 def unsettled(looking: Looking) -> Iterator[Disagreement]:
     """Yield the messages whose outcome is not known and will not become known by itself."""
-    for row in looking.rows(UNSETTLED):
+    for row in looking.rows(UNSETTLED, nothing=f"{exits.NOT_POSSIBLE}%"):
         yield of_message(SimpleNamespace(**row), looked=row["looked"])
 
 
@@ -137,10 +137,10 @@ def strays(looking: Looking) -> Iterator[Disagreement]:
     known = {row["id"]: row for row in looking.rows(OF_STRAYS, ids=[one.message for one in found if one.message is not None])}
     for one in found:
         message = known.get(one.message)
-        yield _of_stray(one, message=message, exits=_exits(looking, one, message=message))
+        yield _of_stray(one, message=message, ways=_ways(looking, one, message=message))
 
 
-def _exits(looking: Looking, stray: sweeps.Stray, *, message: Row | None) -> tuple[str, ...]:
+def _ways(looking: Looking, stray: sweeps.Stray, *, message: Row | None) -> tuple[str, ...]:
     """Return how it can be settled from here: only an object that is what was asked for has a word that books can follow."""
     if stray.kind != "contradicts" or message is None:
         return ("compensate",)
@@ -151,7 +151,7 @@ def _exits(looking: Looking, stray: sweeps.Stray, *, message: Row | None) -> tup
     return ("adopt", "compensate") if owed else ("adopt", "refund", "compensate")
 
 
-def _of_stray(stray: sweeps.Stray, *, message: Row | None, exits: tuple[str, ...]) -> Disagreement:
+def _of_stray(stray: sweeps.Stray, *, message: Row | None, ways: tuple[str, ...]) -> Disagreement:
     row = message or {}
     status = str(stray.seen.get("status") or "not there").replace("_", " ")
     about = handlers.sentence(topic=row["topic"], payload=row["payload"]) if row else stray.object_id
@@ -168,7 +168,7 @@ def _of_stray(stray: sweeps.Stray, *, message: Row | None, exits: tuple[str, ...
         about=about,
         sentence=sentence,
         facts=tuple(_facts_of_stray(stray, message=row, status=status)),
-        exits=exits,
+        exits=ways,
         message=stray.message,
         subject=row.get("subject"),
         thread=row.get("thread"),

@@ -134,4 +134,4 @@ def _carried_out(conn: Connection[Any], *, message: Row, request: Row, asked: ex
         why = f"the books do not allow it ({error.diag.constraint_name})"
     if asked is not None:  # that the provider was asked is evidence all the same
         adoptions.note(conn, message=message, outcome=asked.outcome, delivery=asked.delivery)
-    return f"not possible: {why}"
+    return f"{exits.NOT_POSSIBLE}{why}"

@@ -32,7 +32,6 @@ WHERE e.id = %s
 """
 MONEY = ("outbox_message", "billing_invoice", "billing_payment", "billing_refund", "billing_refund_reversal")
 LATER = (
-    "UPDATE public.outbox_request SET carried_out_at = carried_out_at - interval '1 hour'",
     "UPDATE public.ledger_execution SET committed_at = now() - interval '1 hour'",
     "UPDATE public.ledger_attempt SET opened_at = now() - interval '1 hour'",
     "UPDATE public.agent_thread SET progressed_at = now() - interval '1 hour', next_sweep_at = now() - interval '1 hour'",
@@ -101,7 +100,7 @@ class World:
     # -- what people and workers do ------------------------------------------------------------------
 
     def asked_about(self, object_: str) -> int:
-        """Scan, see that this is asked about once, and return the question."""
+        """Scan, see that there is one question about this, and return it."""
         self.scan()
         cases = [case for case, about, _, _ in scanned.asked(self.outbox) if about == object_]
         assert len(cases) == 1, (object_, scanned.asked(self.outbox))
