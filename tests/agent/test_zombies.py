@@ -36,6 +36,7 @@ def start(talk: Talk, tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
+SLOW = 5  # seconds that a machine may need beside, which does other things too
 ANYWHERE = [
     "run.leased:1", "run.taken:1",
     "checkpoint.put:1", "checkpoint.put_inside:1", "checkpoint.put_done:1",
@@ -90,8 +91,8 @@ def test_it_is_replaced_when_its_transaction_and_its_lease_have_run_out(
         tries.append((is_open(superuser), ended))
         return ended != "busy"
 
-    limit = settings.LEASE_SECONDS + float(preamble.TRANSACTION_TIMEOUT.removesuffix("s"))
-    until(one_try, seconds=limit + 10, what="a takeover")
+    # Its transaction's own limit ends it: in a pipeline the server counts nobody as idle. The real lease is longer than that.
+    until(one_try, seconds=float(preamble.TRANSACTION_TIMEOUT.removesuffix("s")) + SLOW, what="a takeover")
     assert tries[-1] == (False, "idle")
     assert all(ended == "busy" for open_, ended in tries if open_)
     assert tries[0] == (True, "busy")
