@@ -166,6 +166,20 @@ def test_it_renews_no_lease_that_was_given_back_meanwhile(talk: Talk) -> None:
     assert talk.rows("SELECT lease_owner, leased_until FROM public.agent_thread") == [(None, None)]
 
 
+def test_it_renews_the_others_while_one_s_batch_holds_its_thread(talk: Talk, connect: Any) -> None:
+    """One heartbeat beats for all runs of a process: it must not wait for the batch of one of them."""
+    other = Talk(pool=talk.pool, owner=talk.owner, web=talk.web, customer=talk.customer)
+    held, free = (run_of(one, lease_of(one)) for one in (talk, other))
+    talk.owner.execute("UPDATE public.agent_thread SET leased_until = now() + interval '5 seconds'")
+    batch, beating = connect("agent"), connect("agent")
+    beating.execute("SET lock_timeout = '1s'")
+    faults.hold(batch, f"SELECT public.agent_fence('{held.thread}', {held.lease.fence})")
+    heartbeats.Heartbeat(talk.pool)._renew(beating, [held, free])
+    faults.let_go(batch)
+    renewed = "SELECT thread FROM public.agent_thread WHERE leased_until > now() + interval '6 seconds'"
+    assert talk.rows(renewed) == [(free.thread,)]
+
+
 PRESS = "UPDATE public.agent_thread SET stop_requested_at = now(), stop_requested_by = 7"
 
 
