@@ -8,8 +8,7 @@ from billing import credit_notes
 from tests.outbox.provider import Provider
 
 PAYMENT = """
-SELECT p.provider_payment_id, p.amount_minor, lower(p.currency) AS currency, c.provider_customer_id AS customer
-FROM public.billing_payment p JOIN public.billing_customer c ON c.id = p.customer_id WHERE p.invoice_id = %s
+SELECT provider_payment_id, amount_minor FROM public.billing_payment WHERE invoice_id = %s AND NOT stray
 """
 
 
@@ -17,7 +16,8 @@ def link(owner: Any, provider: Provider, *, invoice: int) -> str:
     """Have the payment of our invoice pay one at the provider, enter that, and return what it is called there."""
     with owner.cursor(row_factory=dict_row) as cursor:
         payment = cursor.execute(PAYMENT, (invoice,)).fetchone()
-    of_it = {name: payment[name] for name in ("customer", "currency")}
+    (intent,) = provider.call("GET", f"objects?id={payment['provider_payment_id']}")["objects"]
+    of_it = {name: intent["body"][name] for name in ("customer", "currency")}
     made: str = provider.create("/v1/invoices", **of_it)["id"]
     provider.create("/v1/invoiceitems", invoice=made, amount=payment["amount_minor"], **of_it)
     provider.create(f"/v1/invoices/{made}/finalize")

@@ -55,10 +55,11 @@ class Provider:
         return [one for one in found if one["metadata"].get("backstop_uid") == str(uid)]
 
     def flat(self, params: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-        """Return parameters as a form has them: metadata[backstop_uid], true."""
+        """Return parameters as a form has them: metadata[backstop_uid], refunds[0][refund], true."""
         found: dict[str, str] = {}
         for name, value in params.items():
             full = f"{prefix}[{name}]" if prefix else name
+            value = {str(place): one for place, one in enumerate(value)} if isinstance(value, list) else value
             if isinstance(value, Mapping):
                 found |= self.flat(value, full)
             else:
