@@ -15,12 +15,12 @@ from outbox import messages, settling
 from outbox.messages import Cause
 
 TOPIC = "payment.credit_note"
-# The payment's row is held, so that an invoice that is linked to it just now is seen, or sees the refund.
+# The row of the payment is waited for, whether it has an invoice or not: one that is linked just now is seen, or sees the refund.
 DUE = """
 SELECT r.id AS refund_id, r.payment_id, p.invoice_id, r.customer_id, r.amount_minor, r.currency, r.reason, r.provider_refund_id,
     p.provider_invoice_id
 FROM public.billing_refund r JOIN public.billing_payment p ON p.id = r.payment_id
-WHERE r.id = %(refund)s AND r.status = 'confirmed' AND p.provider_invoice_id IS NOT NULL
+WHERE r.id = %(refund)s AND r.status = 'confirmed'
   AND NOT EXISTS (SELECT FROM public.outbox_message WHERE dedupe_key = 'credit_note:' || r.id || ':1')
 FOR NO KEY UPDATE OF p
 """
@@ -55,7 +55,7 @@ def promise(conn: Connection[Any], *, refund: int, cause: Cause) -> None:
     Behind whatever else is about the payment: the provider subtracts earlier refunds and notes from what can be credited.
     """
     due = rows.one(conn, DUE, {"refund": refund})
-    if due is not None:
+    if due is not None and due["provider_invoice_id"] is not None:
         messages.enqueue(
             conn,
             topic=TOPIC,

@@ -1,5 +1,6 @@
 """Credit notes: a refund that went out of a payment of an invoice at the provider is credited there, once; no money moves."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,8 +15,13 @@ from tests.outbox.billed import link
 from tests.outbox.desk import Desk, Row
 from tests.outbox.events import stored
 from tests.outbox.test_late import books as books  # checks every invariant of billing and of the outbox at the end
+from tests.waiting import until
 
 NOTES = "/v1/credit_notes"
+WAITS = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND usename = 'backstop_outbox' AND wait_event_type = 'Lock'
+"""
 
 
 def invoiced(desk: Desk, amount_minor: int = 48_000) -> int:
@@ -135,6 +141,25 @@ def test_what_was_refunded_before_an_invoice_is_linked_is_credited_then(desk: De
     payment = desk.one("SELECT provider_payment_id AS id FROM public.billing_payment WHERE invoice_id = %s", invoice)["id"]
     with pytest.raises(Refusal, match="at the provider already"):
         credit_notes.link(desk.owner, provider_payment_id=payment, provider_invoice_id=linked)
+
+
+@pytest.mark.usefixtures("books")
+def test_an_invoice_that_is_linked_while_the_refund_settles_is_seen(desk: Desk, superuser: Any) -> None:
+    invoice = desk.paid()
+    refund = desk.refund(invoice)
+
+    def waits() -> bool:
+        return bool(superuser.execute(WAITS).fetchone())
+
+    with ThreadPoolExecutor(1) as pool:
+        with desk.owner.transaction():
+            link(desk.owner, desk.provider, invoice=invoice)
+            settling = pool.submit(desk.deliver_once)
+            until(waits, what="the settling worker")
+        settling.result(10)
+
+    assert (desk.refund_status(refund), note_of(desk, refund)["state"]) == ("confirmed", "ready")
+    desk.deliver()
 
 
 @pytest.mark.usefixtures("books")
