@@ -90,6 +90,11 @@ class Charge:
             return self._way_of_void()
         return self._way_of_unpaid(should=INVOICE_STATUS.get(self.state, "charge_queued"))
 
+    def pays(self) -> bool:
+        """Return whether the money of a charge that succeeded pays the invoice once that follows; else nobody owes it."""
+        owed = self.status in ("draft", "charge_failed") and self.due_minor == self.charged_minor
+        return owed or (self.status == "charge_queued" and self.last) or self.way() == "reopen"
+
     def _way_of_unpaid(self, *, should: str) -> Way:
         without_charge = self.status == "paid" and self.due_minor == 0 and should != "charge_queued"
         if self.status == should or without_charge:

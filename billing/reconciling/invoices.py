@@ -44,6 +44,7 @@ WHERE NOT (i.state IS NOT DISTINCT FROM 'succeeded' AND coalesce(i.stray, false)
    OR (i.state = 'succeeded' AND i.stray IS NULL)
 ORDER BY i.id
 """
+NOT_OWED = "It is not what was owed: adopted, the money is entered as owed to nobody, and can be sent back."
 
 
 def invoices(looking: Looking) -> Iterator[Disagreement]:
@@ -51,12 +52,13 @@ def invoices(looking: Looking) -> Iterator[Disagreement]:
     for row in looking.chunks(INVOICES, table="billing_invoice"):
         due, paid = (money.format(row[name], row["currency"]) for name in ("due_minor", "paid_minor"))
         ours, theirs = row["status"].replace("_", " "), row["should"].replace("_", " ")
-        exits, why_not = following.exits(_books(row))
+        books = _books(row)
+        exits, why_not = following.exits(books)
         yield Disagreement(
             object=f"invoice:{row['id']}",
             about=f"Invoice {row['id']}",
             sentence=_sentence(row, paid=paid, due=due),
-            detail=f"{_would_be(row)} {why_not}".strip(),
+            detail=NOT_OWED if _is_stray(books, exits) else f"{_would_be(row)} {why_not}".strip(),
             facts=(
                 Fact(name="Status", ours=ours, theirs=theirs, differs=row["status"] != row["should"]),
                 Fact(name="Charge", ours=_nth(row), theirs=following.state(row), differs=row["should"] == NONE),
@@ -66,6 +68,10 @@ def invoices(looking: Looking) -> Iterator[Disagreement]:
             amount_minor=row["due_minor"],
             **following.about(row),
         )
+
+
+def _is_stray(books: Charge | None, exits: tuple[str, ...]) -> bool:
+    return books is not None and "adopt" in exits and books.state == "succeeded" and not books.pays()
 
 
 def _books(row: Row) -> Charge | None:

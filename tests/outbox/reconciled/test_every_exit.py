@@ -80,6 +80,8 @@ def refused(world: World, case: int, exit_: str, about: str, *, why: str) -> Non
 def ended(world: World, scenario: Scenario, case: int, exit_: str) -> None:
     """See that the exit brought everything where it should be, that no money moved but what was asked for, and a clean scan."""
     comes, moved = scenario.exits[exit_], world.moved()
+    if scenario.check == "billing.invoices":
+        assert ("owed to nobody, and can be sent back" in world.page(case)) is (exit_ in scenario.strays)
     said = world.settle(case, exit_)
     assert not said.startswith(IMPOSSIBLE), said
     assert world.moved() == moved
