@@ -1,40 +1,29 @@
 """What workers do beside conversations, each in a process of its own that dies at a fault point."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests import databases, forks, plugin
+from tests import forks
 from tests.outbox import crashing, stopping
-from tests.outbox.provider import API_KEY, Provider
+from tests.outbox.provider import Provider
 from tests.zombies import Zombie
 
 
 def dies(work: Callable[..., None], *arguments: Any, at: str, provider: Provider, login: str = "outbox") -> bool:
     """Do the work in a process that kills itself where it first comes by a point; return whether it came there."""
-    environment = _environment(f"{at}:1:kill", provider, login=login)
+    environment = crashing.environment_of(provider, fault=f"{at}:1:kill", login=login)
     return crashing.end(forks.start(work, *arguments, env=environment)) == crashing.KILLED
 
 
 @contextmanager
 def stops(work: Callable[..., None], *, at: str, provider: Provider, log: Path) -> Iterator[Zombie]:
     """Do the outbox worker's work in a process that stops itself where it first comes by a point."""
-    process = forks.start(work, env=_environment(f"{at}:1:stop", provider, login="outbox"), log=log)
+    process = forks.start(work, env=crashing.environment_of(provider, fault=f"{at}:1:stop", limit=stopping.LIMIT), log=log)
     with stopping.stopped(process, log=log) as zombie:
         yield zombie
-
-
-def _environment(fault: str, provider: Provider, *, login: str) -> dict[str, str]:
-    return os.environ | {
-        "DATABASE_URL": databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login=login),
-        "BACKSTOP_LOGIN": login,
-        "BACKSTOP_FAULT": fault,
-        "STRIPE_API_KEY": API_KEY if login == "outbox" else "",
-        "STRIPE_API_BASE": provider.base,
-    }
 
 
 def ask(message: int, kind: str) -> None:

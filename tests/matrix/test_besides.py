@@ -139,7 +139,7 @@ def test_what_was_settled_is_looked_at_again_though_whoever_looks_is_killed(desk
     assert carry_out(desk) == 1
     assert besides.dies(besides.scan, at="scan.looked", provider=desk.provider)
     assert scanned.state(outbox, case) == "decided"
-    desk.owner.execute("UPDATE public.escalations_scan SET started_at = now() - interval '11 min' WHERE finished_at IS NULL")
+    desk.owner.execute("UPDATE public.escalations_scan SET started_at = now() - interval '3 min' WHERE finished_at IS NULL")
     assert scanning.work(outbox, get=None) == 1
     assert (scanned.state(outbox, case), scanned.asked(outbox)) == ("done", [])
 

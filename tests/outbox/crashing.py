@@ -6,24 +6,33 @@ import sys
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tests.outbox.provider import API_KEY, Provider
 
 KILLED = -signal.SIGKILL
 
 
-def start(provider: Provider, *, fault: str = "", log: Path | None = None, hands: int = 0) -> BaseProcess:
+def start(provider: Provider, *, fault: str = "", log: Path | None = None, hands: int = 0, limit: str = "") -> BaseProcess:
     """Start a worker that delivers what is due, once, with a fault; with `hands` so many at once."""
-    from tests import databases, forks, plugin  # a database of its own, which the killed process must not make again
+    from tests import forks
 
-    environment = os.environ | {
-        "DATABASE_URL": databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="outbox"),
-        "BACKSTOP_LOGIN": "outbox",
+    environment = environment_of(provider, fault=fault, limit=limit)
+    return forks.start(together, hands, env=environment, log=log) if hands else forks.start(main, env=environment, log=log)
+
+
+def environment_of(provider: Provider, *, fault: str = "", login: str = "outbox", limit: str = "") -> dict[str, str]:
+    """Return the environment of a worker; `limit` is how long its transactions may take, where the login's own is too long."""
+    from tests import databases, plugin  # a database of its own, which the killed process must not make again
+
+    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login=login)
+    return os.environ | {
+        "DATABASE_URL": address + (f"&options={quote(f'-c transaction_timeout={limit}')}" if limit else ""),
+        "BACKSTOP_LOGIN": login,
         "BACKSTOP_FAULT": fault,
-        "STRIPE_API_KEY": API_KEY,
+        "STRIPE_API_KEY": API_KEY if login == "outbox" else "",
         "STRIPE_API_BASE": provider.base,
     }
-    return forks.start(together, hands, env=environment, log=log) if hands else forks.start(main, env=environment, log=log)
 
 
 def end(worker: BaseProcess, *, seconds: float = 40) -> int | None:

@@ -9,11 +9,13 @@ from tests.outbox import crashing
 from tests.outbox.provider import Provider
 from tests.zombies import Zombie
 
+LIMIT = "2s"  # of a transaction, so that a test need not wait for the login's own
+
 
 @contextmanager
 def worker(provider: Provider, *, fault: str, log: Path, hands: int = 0) -> Iterator[Zombie]:
     """Deliver what is due, once, and stop at the fault point; killed in the end, stopped or not. With `hands` so many at once."""
-    with stopped(crashing.start(provider, fault=f"{fault}:stop", log=log, hands=hands), log=log) as zombie:
+    with stopped(crashing.start(provider, fault=f"{fault}:stop", log=log, hands=hands, limit=LIMIT), log=log) as zombie:
         yield zombie
 
 
