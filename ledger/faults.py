@@ -24,6 +24,7 @@ log = structlog.get_logger()
 # What no conversation comes by by itself: what people ask, what turns everybody away, and what is done at its time.
 BESIDES: Mapping[str, str] = MappingProxyType(
     {
+        "send.looked_up": "the provider has said what became of a message, nothing is settled",
         "request.asked": "what a person asks of an outbox message is committed, its bell not rung",
         "request.taken": "it is taken up, the provider was asked if need be, nothing is written",
         "request.carried": "its effect is written, not committed",

@@ -7,6 +7,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
 
+from ledger import faults
 from outbox import breakers, endings, gateway, leases, lookups, outcomes
 from outbox.endings import Delivery
 from outbox.leases import Row
@@ -29,6 +30,7 @@ def look_up(pool: Pool, message: Row, *, provider_id: str | None = None) -> Find
     told = None if finding.kind == "known" else finding.kind
     record(pool, message, Delivery(step="lookup", outcome=finding.outcome, duration_ms=ms(started), told=told))
     message |= heard(pool, message, finding.outcome)
+    faults.reach("send.looked_up", thread=message["thread"])
     return finding
 
 

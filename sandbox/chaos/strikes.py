@@ -24,7 +24,8 @@ POINTS: Mapping[str, Sequence[str]] = {
     "agent": RUN,
     SPARE: RUN,
     "outbox": (
-        "send.claimed", "send.begun", "send.answered", "send.advanced", "send.settling", "send.settled", "webhook.taken",
+        "send.claimed", "send.begun", "send.answered", "send.advanced", "send.settling", "send.settled", "send.looked_up",
+        "webhook.taken",
         "webhook.adopted", "request.taken", "request.carried", "request.done", "destination.heard", "destination.resumed",
         "scan.taken", "scan.settled", "scan.looked",
     ),

@@ -41,8 +41,8 @@ REQUESTS = [
     *[("request.carried", kind) for kind in ENDS],
     ("request.done", "refund"),
 ]
-OTHERS = ["destination.heard", "destination.resumed", "scan.taken", "scan.settled", "scan.looked", "expiry.decided",
-          "prune.taken", "prune.done"]  # fmt: skip
+OTHERS = ["send.looked_up", "destination.heard", "destination.resumed", "scan.taken", "scan.settled", "scan.looked",
+          "expiry.decided", "prune.taken", "prune.done"]  # fmt: skip
 
 
 def test_every_point_is_among_them() -> None:
@@ -99,6 +99,21 @@ def check_done_once(desk: Desk, message: Row, kind: str, *, left: int) -> None:
     assert (desk.read(message)["state"], desk.invoice(message), desk.provider.movements(message["uid"])) == ENDS[kind][1]
     given_back = desk.owner.execute("SELECT uid FROM public.outbox_message WHERE topic = 'payment.refund'").fetchall()
     assert [desk.provider.movements(uid) for (uid,) in given_back] == [[-48_000]] * (kind == "refund")
+
+
+def test_what_was_lost_is_settled_once_though_whoever_looked_it_up_is_killed(desk: Desk) -> None:
+    message = desk.charge()
+    desk.provider.fault("after", "drop", path=CONFIRM)
+    desk.deliver()
+    desk.due(message)
+    assert desk.read(message)["state"] == "uncertain"
+    assert besides.dies(besides.deliver, at="send.looked_up", provider=desk.provider)
+    assert desk.read(message)["state"] == "leased"
+    desk.owner.execute("UPDATE public.outbox_message SET leased_until = now() - interval '1 s' WHERE state = 'leased'")
+    with desk.pool.connection() as conn:
+        leases.rescue(conn)
+    desk.deliver_all(message)
+    assert (desk.read(message)["state"], desk.provider.movements(message["uid"])) == ("succeeded", [48_000])
 
 
 # -- a destination that turns everybody away ---------------------------------------------------------
