@@ -15,9 +15,9 @@ EVERY = sorted(
 
 
 @pytest.mark.parametrize("phase", list(Phase))
-@pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.__name__)
-def test_it_knows_every_database_error(kind: type[psycopg.Error], phase: Phase) -> None:
-    assert classify(phase=phase, error=kind("x")) in Kind
+def test_it_knows_every_database_error(phase: Phase) -> None:
+    assert len(EVERY) > 200
+    assert {classify(phase=phase, error=kind("x")) for kind in EVERY} <= set(Kind)
 
 
 @pytest.mark.parametrize(

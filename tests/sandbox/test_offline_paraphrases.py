@@ -9,6 +9,7 @@ import pytest
 
 from sandbox.offline import acts, decisions, history, names
 from sandbox.offline import patterns as known
+from tests import each
 from tests.sandbox import offline_talks
 from tests.sandbox.offline_talks import Talk
 
@@ -17,14 +18,14 @@ MONTHS = {42: "2026-11", 41: "2026-10", 40: "2026-09"}  # of the invoices that t
 ENOUGH = 0.9  # of the sentences that were written after the vocabulary, understood exactly
 
 
-def sentences(kind: str) -> list[Any]:
-    return [pytest.param(group, sentence, id=sentence) for group in FILE["group"] for sentence in group.get(kind, ())]
+def sentences(kind: str) -> list[tuple[dict[str, Any], str]]:
+    return [(group, sentence) for group in FILE["group"] for sentence in group.get(kind, ())]
 
 
 ORDERS = [
-    param
-    for param in [*sentences("tuned")[::3], *sentences("unseen")]
-    if "read" not in param.values[0] and param.values[0]["calls"] != ["AskHuman"]
+    (group, sentence)
+    for group, sentence in [*sentences("tuned")[::3], *sentences("unseen")]
+    if "read" not in group and group["calls"] != ["AskHuman"]
 ]
 FREE = re.compile("because|reason:|due to")  # anything may follow
 
@@ -60,8 +61,8 @@ def check_read(group: dict[str, Any], spoken: Talk, reply: Any) -> None:
     assert about == ({group["month"]} if "month" in group else set())
 
 
-@pytest.mark.parametrize(("group", "sentence"), [*sentences("tuned"), *sentences("unseen")])
-def test_it_does_exactly_what_is_asked(group: dict[str, Any], sentence: str) -> None:
+def check_done(group: dict[str, Any], sentence: str) -> None:
+    """Raise unless it does exactly what is asked."""
     spoken = talk(group)
     reply = spoken.say(sentence)
     if "read" in group:
@@ -70,9 +71,18 @@ def test_it_does_exactly_what_is_asked(group: dict[str, Any], sentence: str) -> 
         assert [compact(call) for call in reply.tool_calls] == group["calls"]
 
 
-@pytest.mark.parametrize(("group", "sentence"), [*sentences("tuned_missed"), *sentences("unseen_missed")])
-def test_it_calls_nothing_for_what_it_misses(group: dict[str, Any], sentence: str) -> None:
+def check_left(group: dict[str, Any], sentence: str) -> None:
+    """Raise unless it calls nothing."""
     assert not talk(group).say(sentence).tool_calls
+
+
+@pytest.mark.parametrize("kind", ["tuned", "unseen"])
+def test_it_does_exactly_what_is_asked(kind: str) -> None:
+    assert each.wrong(check_done, sentences(kind)) == []
+
+
+def test_it_calls_nothing_for_what_it_misses() -> None:
+    assert each.wrong(check_left, [*sentences("tuned_missed"), *sentences("unseen_missed")]) == []
 
 
 def test_it_understands_nine_of_ten_of_the_sentences_that_it_was_not_made_for() -> None:
@@ -80,22 +90,25 @@ def test_it_understands_nine_of_ten_of_the_sentences_that_it_was_not_made_for() 
     assert understood / (understood + missed) >= ENOUGH
 
 
-@pytest.mark.parametrize("sentence", FILE["never"]["sentences"])
-def test_it_calls_nothing_for_a_sentence_that_is_no_order(sentence: str) -> None:
-    assert not Talk().say(sentence).tool_calls
+def test_it_calls_nothing_for_a_sentence_that_is_no_order() -> None:
+    assert each.wrong(check_left, [({}, sentence) for sentence in FILE["never"]["sentences"]]) == []
 
 
-@pytest.mark.parametrize(("group", "sentence"), [param for param in ORDERS if not FREE.search(param.values[1])])
-def test_it_calls_nothing_when_a_negation_is_put_in(group: dict[str, Any], sentence: str) -> None:
+def test_it_calls_nothing_when_a_negation_is_put_in() -> None:
+    orders = [(group, _negated(sentence)) for group, sentence in ORDERS if not FREE.search(sentence)]
+    assert each.wrong(check_left, orders) == []
+
+
+def _negated(sentence: str) -> str:
     words = sentence.split()
     place = len(sentence) % len(words)  # the same place in every run
-    assert not talk(group).say(" ".join([*words[:place], "not", *words[place:]])).tool_calls
+    return " ".join([*words[:place], "not", *words[place:]])
 
 
 def test_its_own_files_contain_none_of_the_sentences_that_it_was_not_made_for() -> None:
     files = [file for file in Path(acts.__file__).parent.glob("*.*") if file.suffix in (".py", ".toml", ".md")]
     own = " ".join(_flat(file.read_text()) for file in files)
-    unseen = [param.values[1] for kind in ("unseen", "unseen_missed") for param in sentences(kind)]
+    unseen = [sentence for kind in ("unseen", "unseen_missed") for _, sentence in sentences(kind)]
     assert [sentence for sentence in unseen if len(sentence.split()) > 3 and _flat(str(sentence)) in own] == []
 
 

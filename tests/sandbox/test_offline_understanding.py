@@ -26,9 +26,8 @@ def understood(sentence: str) -> list[str]:
     return [act.name for act in acts.understand(sentence, setting=SETTING)]
 
 
-@pytest.mark.parametrize(("act", "sentence"), EVERY)
-def test_it_recognises_what_a_sentence_asks_for(act: str, sentence: str) -> None:
-    assert set(understood(sentence)) == {act}
+def test_it_recognises_what_a_sentence_asks_for() -> None:
+    assert [(act, sentence) for act, sentence in EVERY if set(understood(sentence)) != {act}] == []
 
 
 @pytest.mark.parametrize("intent", intents.INTENTS, ids=lambda intent: intent.name)
@@ -58,14 +57,17 @@ def test_it_calls_nothing_for_what_it_may_not_act_on(sentence: str) -> None:
     assert "nothing" in reply.text.lower()
 
 
-@pytest.mark.parametrize("sentence", [*ORDERS, *STEPS])
 @pytest.mark.parametrize("word", ["zebra", "not", "unless", "half"])
-def test_it_calls_nothing_when_any_word_is_unknown(sentence: str, word: str) -> None:
+def test_it_calls_nothing_when_any_word_is_unknown(word: str) -> None:
+    changed = [_with(word, sentence) for sentence in [*ORDERS, *STEPS]]
+    assert [sentence for sentence in changed if sent(Talk().say(sentence))] == []
+
+
+def _with(word: str, sentence: str) -> str:
     own_words = re.search(r"because|due to|reason:|description", sentence)  # what follows is free
     words = sentence[: own_words.start() if own_words else None].split()
     place = random.Random(sentence + word).randrange(len(words) + (not own_words))  # the same place in every run
-    changed = " ".join([*words[:place], word, *words[place:]]) + sentence[own_words.start() if own_words else len(sentence) :]
-    assert sent(Talk().say(changed)) == []
+    return " ".join([*words[:place], word, *words[place:]]) + sentence[own_words.start() if own_words else len(sentence) :]
 
 
 def test_it_says_what_it_did_not_understand_and_shows_what_comes_closest() -> None:
