@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+from tests.outbox import billed
 from tests.outbox.desk import Row
 from tests.outbox.reconciled.worlds import Scenario, World
 
-CREATE, CONFIRM, REFUND = "/v1/payment_intents", "/v1/payment_intents/[^/]+/confirm", "/v1/refunds"
+CREATE, CONFIRM = "/v1/payment_intents", "/v1/payment_intents/[^/]+/confirm"
+REFUND, NOTE = "/v1/refunds", "/v1/credit_notes"
 HOUR_AGO = "first_sent_at = first_sent_at - interval '1 hour'"
 DEAD = f"state = 'dead', {HOUR_AGO}"
 GIVEN_UP = "attempts = attempts"  # by the relay, which asks about it at once
@@ -22,7 +24,9 @@ def lost(
     def make(world: World) -> str:
         if card:
             world.desk.card(card)
-        message = world.desk.refund(world.desk.paid()) if path == REFUND else world.desk.charge()
+        message = (
+            noted(world) if path == NOTE else world.desk.refund(world.desk.paid()) if path == REFUND else world.desk.charge()
+        )
         world.desk.provider.fault(when, "drop", path=path)
         if change == GIVEN_UP:
             world.desk.owner.execute("UPDATE public.outbox_message SET max_attempts = 1 WHERE id = %s", (message["id"],))
@@ -35,6 +39,15 @@ def lost(
         return f"message:{message['id']}"
 
     return make
+
+
+def noted(world: World) -> Row:
+    """Return the credit note of a refund that went out, which was just queued."""
+    invoice = world.desk.paid()
+    billed.link(world.desk.owner, world.desk.provider, invoice=invoice)
+    world.desk.refund(invoice)
+    world.desk.deliver_once()
+    return world.desk.newest()
 
 
 def _stand(world: World, message: Row, status: str) -> None:
@@ -95,6 +108,19 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "a refund went out": of(lost("after", path=REFUND), adopt=BACK, resend=BACK, settle_rejected=MOVED, compensate=KEPT),
     "a refund never arrived": of(lost("before", path=REFUND, seen=True), resend=BACK, settle_rejected=KEPT, compensate=KEPT),
+    "a credit note was issued": of(
+        lost("after", path=NOTE),
+        adopt="succeeded confirmed",
+        resend="succeeded confirmed",
+        settle_rejected="not possible: the provider says issued",
+        compensate="rejected confirmed",
+    ),
+    "a credit note never arrived": of(
+        lost("before", path=NOTE, seen=True),
+        resend="succeeded confirmed",
+        settle_rejected="rejected confirmed",
+        compensate="rejected confirmed",
+    ),
     "a refund is on its way": of(
         lost("after", path=REFUND, card="pm_card_pendingRefund"),
         adopt="accepted queued",

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.outbox.desk import Row
+from tests.outbox.reconciled import of_messages
 from tests.outbox.reconciled.worlds import Scenario, World
 
 ENDED = "UPDATE public.outbox_message SET state = %(state)s, finished_at = now(), provider_id = NULL WHERE id = %(id)s"
@@ -15,7 +16,7 @@ UPDATE public.billing_payment SET refunded_minor = 0
 
 
 def _object(world: World, message: Row) -> str:
-    kind = "refund" if message["topic"] == "payment.refund" else "payment_intent"
+    kind = {"payment.refund": "refund", "payment.credit_note": "credit_note"}.get(message["topic"], "payment_intent")
     [made] = world.desk.provider.objects(kind, message["uid"])
     return f"object:{made['id']}"
 
@@ -48,6 +49,11 @@ def went_out(world: World) -> str:
     message = _lost(world, world.desk.refund(world.desk.paid()), "/v1/refunds")
     world.by_hand(REFUSED, refund=message["payload"]["refund_id"])
     return _called(world, message, "rejected")
+
+
+def noted(world: World) -> str:
+    """A credit note was issued, and called refused."""
+    return _called(world, _lost(world, of_messages.noted(world), "/v1/credit_notes"), "rejected")
 
 
 def came_back(world: World) -> str:
@@ -109,6 +115,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "contradicts: a refund went out after all": of(went_out, adopt="succeeded confirmed", compensate=""),
     "contradicts: a refund came back": of(came_back, adopt="succeeded reversed", compensate=""),
+    "contradicts: a credit note was issued after all": of(noted, adopt="succeeded confirmed", compensate=""),
     "no_message": of(unasked, compensate=""),
     "no_object": of(gone, compensate=""),
     "differs": of(differs, compensate=""),
