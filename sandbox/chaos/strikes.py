@@ -24,12 +24,18 @@ POINTS: Mapping[str, Sequence[str]] = {
     "agent": RUN,
     SPARE: RUN,
     "outbox": (
-        "send.claimed", "send.begun", "send.answered", "send.advanced", "send.settling", "send.settled", "send.looked_up",
-        "webhook.taken",
-        "webhook.adopted", "request.taken", "request.carried", "request.done", "destination.heard", "destination.resumed",
+        "send.claimed", "send.begun", "send.answered", "send.advanced", "send.settling", "send.settled", "webhook.taken",
+        "webhook.adopted",
+    ),
+    "web": ("words.committed", "decision.committed", "webhook.verified", "webhook.stored"),
+}  # fmt: skip
+# What a part comes by only when something was lost, refused or asked; one in five is armed with one of these.
+SELDOM: Mapping[str, Sequence[str]] = {
+    "outbox": (
+        "send.looked_up", "request.taken", "request.carried", "request.done", "destination.heard", "destination.resumed",
         "scan.taken", "scan.settled", "scan.looked",
     ),
-    "web": ("words.committed", "decision.committed", "request.asked", "webhook.verified", "webhook.stored"),
+    "web": ("request.asked",),
 }  # fmt: skip
 # How long a part stands still. The outbox's lease is too long for a run; tests stop its worker for longer.
 PAUSES: Mapping[str, tuple[float, float]] = {
@@ -108,6 +114,8 @@ def _kill(dice: Random, at: float, part: str) -> Strike:
 def _fault(dice: Random, part: str) -> str:
     """Return a point that the part comes by and what happens there; a part that stops itself is let go on by us."""
     action = dice.choices(("kill", "stop", "sleep"), (8, 1, 1))[0]
+    if part in SELDOM and dice.random() < 0.2:
+        return f"{dice.choice(SELDOM[part])}:1:{action}"
     return f"{dice.choice(POINTS[part])}:{dice.choice((1, 1, 2, 3, 5))}:{action}"
 
 

@@ -81,7 +81,8 @@ def test_every_point_is_one_that_its_part_comes_by() -> None:
     planned = [strike.fault for strike in plan(1).strikes if strike.fault]
     assert planned
     assert all(faults.parse(fault) for fault in planned)
-    assert {point for points in POINTS.values() for point in points} == faults.POINTS.keys() - set(strikes.TOO_LATE)
+    known = {point for part in (POINTS, strikes.SELDOM) for points in part.values() for point in points}
+    assert known == faults.POINTS.keys() - set(strikes.TOO_LATE)
 
 
 @pytest.mark.parametrize("text", [*(text for _, text in words.REQUESTS if text != "What did you do?"), words.HELD])
