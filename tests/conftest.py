@@ -9,7 +9,7 @@ import pytest
 from django.test import override_settings
 from psycopg_pool import ConnectionPool
 
-from tests import databases, plugin, trap
+from tests import databases, lending, plugin, trap
 
 if TYPE_CHECKING:
     from tests.agent.batches import Desk
@@ -29,6 +29,13 @@ def _passwords_cost_nothing() -> Iterator[None]:
     """Hash passwords fast: what makes guessing them slow made half of the time of a test that needs a person."""
     with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _what_was_lent_is_closed() -> Iterator[None]:
+    """Close the connections that tests shared."""
+    yield
+    lending.close()
 
 
 @pytest.fixture(autouse=True)
@@ -53,14 +60,9 @@ def database(superuser: Connection) -> None:
 
 @pytest.fixture
 def connect(database: None) -> Iterator[Callable[[str], Connection]]:
-    """Return a function that opens an autocommit connection as a login; all are closed after the test."""
+    """Return a function that lends an autocommit connection as a login; all are given back after the test."""
     with ExitStack() as stack:
-
-        def open_as(login: str) -> Connection:
-            address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login=login)
-            return stack.enter_context(psycopg.connect(address, autocommit=True))
-
-        yield open_as
+        yield lambda login: stack.enter_context(lending.connection(login))
 
 
 @pytest.fixture
@@ -96,8 +98,7 @@ def keeper(connect: Callable[[str], Connection]) -> Connection:
 @pytest.fixture
 def agent_pool(database: None) -> "Iterator[ConnectionPool[Connection]]":
     """Return a pool of connections as agent."""
-    address = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="agent")
-    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1, max_size=8) as pool:
+    with lending.pool("agent") as pool:
         yield pool
 
 

@@ -18,7 +18,6 @@ from tests.agent.scripts import calls, says
 from tests.agent.talks import Talk
 from tests.outbox import provider as providers
 from tests.outbox.billed import link
-from tests.outbox.desk import outbox_pool
 from tests.outbox.provider import Provider
 
 Connection = psycopg.Connection[Any]
@@ -84,7 +83,7 @@ def connected(superuser: Connection, folder: Path) -> Iterator[Usage]:
         providers.running(folder) as provider,
         override_settings(STRIPE_API_KEY=providers.API_KEY, STRIPE_API_BASE=provider.base),
         ConnectionPool(address("agent"), kwargs={"autocommit": True}, min_size=1, max_size=4) as agent,
-        outbox_pool(address("outbox")) as outbox,
+        ConnectionPool(address("outbox"), kwargs={"autocommit": True}, min_size=1, max_size=4) as outbox,
         psycopg.connect(address("owner"), autocommit=True) as owner,
         psycopg.connect(address("web"), autocommit=True) as web,
     ):

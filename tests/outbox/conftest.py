@@ -8,9 +8,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from tests import databases, plugin
+from tests import lending
 from tests.billing import makers
-from tests.outbox import desk as desks
 from tests.outbox import provider as providers
 from tests.outbox.desk import Desk
 from tests.outbox.provider import Provider
@@ -36,13 +35,13 @@ def provider(sandbox: Provider, settings: Any) -> Provider:
 @pytest.fixture
 def outbox_address(database: None) -> str:
     """Return the address of the test's database as the outbox login."""
-    return databases.address(admin=plugin.ADMIN, database=plugin.DATABASE, login="outbox")
+    return lending.address("outbox")
 
 
 @pytest.fixture
-def desk(owner: Any, agent: Any, provider: Provider, outbox_address: str) -> Iterator[Desk]:
+def desk(owner: Any, agent: Any, provider: Provider) -> Iterator[Desk]:
     """Return a desk whose customer has a card that works."""
-    with desks.outbox_pool(outbox_address) as pool:
+    with lending.pool("outbox") as pool:
         made = Desk(owner=owner, agent=agent, pool=pool, provider=provider, customer=makers.make_customer(owner))
         made.card("pm_card_visa")
         yield made

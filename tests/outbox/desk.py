@@ -1,6 +1,5 @@
 """What the outbox's tests start from: a customer with a card at the provider, and the domain's own verbs on their money."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -186,10 +185,3 @@ class Desk:
             row = cursor.execute(query, values).fetchone()
         assert row is not None
         return row
-
-
-@contextmanager
-def outbox_pool(address: str) -> Any:
-    """Open a pool as the outbox login, as a worker has it."""
-    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1, max_size=10, open=True) as pool:
-        yield pool

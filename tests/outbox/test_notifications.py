@@ -11,9 +11,9 @@ from escalations import lifecycle, notifications
 from ledger import invariants
 from outbox import notices, relay
 from outbox.outcomes import Answer
+from tests import lending
 from tests.escalations.conftest import reviewer, scene
 from tests.escalations.scenes import Scene
-from tests.outbox import desk as desks
 from tests.outbox import listeners
 from tests.outbox.listeners import Listener
 
@@ -42,8 +42,8 @@ def chat(settings: Any) -> Iterator[Listener]:
 
 
 @pytest.fixture
-def pool(outbox_address: str) -> Iterator["ConnectionPool[Any]"]:
-    with desks.outbox_pool(outbox_address) as found:
+def pool(database: None) -> Iterator["ConnectionPool[Any]"]:
+    with lending.pool("outbox") as found:
         yield found
 
 
