@@ -212,7 +212,7 @@ def test_attempts_are_narrowed(scene: Begin, browse: Browse, admin: Any) -> None
         "INSERT INTO public.ledger_attempt"
         " (id, thread, ai_message_id, generation, subject, on_behalf_of, fence, calls, model, prompt_version)"
         " SELECT %s, thread, 'lost', 0, subject, on_behalf_of, 1, calls, model, prompt_version"
-        " FROM public.ledger_attempt LIMIT 1",
+        " FROM public.ledger_attempt ORDER BY id LIMIT 1",
         (left_open,),
     )
     found, client = outcomes(made.owner), browse(admin)
