@@ -139,7 +139,15 @@ class Complaints(list[str]):
     def watch(self, page: Page) -> None:
         """Collect a page's complaints."""
         page.on("console", self._heard)
-        page.on("pageerror", lambda error: self.append(str(error)))
+        page.on("pageerror", self._broke)
+
+    def unwatch(self, page: Page) -> None:
+        """Collect them no more."""
+        page.remove_listener("console", self._heard)
+        page.remove_listener("pageerror", self._broke)
+
+    def _broke(self, error: Any) -> None:
+        self.append(str(error))
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.office import Office
+from tests.browser.office import Office, Pages
 from tests.stack import Complaints, Stack
 
 
@@ -16,10 +16,16 @@ def cookies() -> dict[str, Any]:
     return {}
 
 
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Pages:
+    """Return the pages that tests share; they go with the browser."""
+    return Pages()
+
+
 @pytest.fixture
-def office(stack: Stack, browser: Browser, complaints: Complaints, cookies: dict[str, Any]) -> Iterator[Office]:
+def office(stack: Stack, browser: Browser, complaints: Complaints, cookies: dict[str, Any], pages: Pages) -> Iterator[Office]:
     """Return the office; what it opened is closed after the test."""
-    made = Office(stack=stack, browser=browser, cookies=cookies, complaints=complaints)
+    made = Office(stack=stack, browser=browser, cookies=cookies, pages=pages, complaints=complaints)
     with made.opened:
         yield made
         made.leave()
