@@ -31,9 +31,7 @@ def measure(stack: Stack, desk: Desk) -> dict[Way, Counter[str]]:
     found: dict[Way, Counter[str]] = {}
     provider = Provider(stack)
     said, held = desk.begin("said"), desk.begin("held")
-    until(
-        lambda: _quiet(provider, desk, []), seconds=LONG, what="the end of the events about the demonstration and these customers"
-    )
+    until(lambda: _quiet(provider, desk, []), seconds=LONG, what="the events about customers")
     for way, talk in (("said", said), ("asked", said), ("held", held), ("approved", held)):
         counting = _Counting(stack, talk)
         talk.way = way
