@@ -11,6 +11,8 @@ import psycopg
 from django.conf import settings
 from django.db import connection, transaction
 from psycopg import Connection, errors
+from psycopg._preparing import Key, Prepare, PrepareManager
+from psycopg._queries import PostgresQuery
 from psycopg_pool import ConnectionPool
 
 # What a database raises that went away, is shutting down or takes no writes now: it passes by itself.
@@ -47,6 +49,28 @@ def arguments() -> dict[str, Any]:
     return {"autocommit": True, "prepare_threshold": prepare, **NOTICED}
 
 
+class Prepared(PrepareManager):
+    """The statements that a connection has prepared, without those that it only meant to.
+
+    In a pipeline psycopg 3.3 keeps the name of a statement whose preparation was skipped because an earlier one had failed, and
+    every later use of it fails.
+    """
+
+    def maybe_add_to_cache(self, query: PostgresQuery, prep: Prepare, name: bytes) -> Key | None:
+        """Return the key of what is about to be prepared, too: what came of it is looked at then."""
+        key = super().maybe_add_to_cache(query, prep, name)
+        return self.key(query) if prep is Prepare.SHOULD else key
+
+
+class Pipelined(Connection[Any]):
+    """A connection that lives on after pipelines that failed."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        """Wrap libpq's connection, as psycopg does."""
+        super().__init__(*arguments, **more)
+        self._prepared = Prepared()
+
+
 def check_if_idle(conn: Connection[Any]) -> None:
     """Raise when the connection is dead; one that was looked at a moment ago is believed, which saves a round trip."""
     now = monotonic()
@@ -69,8 +93,8 @@ class Pool(ConnectionPool[Connection[Any]]):
     def __init__(self, url: str, *, size: int, name: str = "", timeout: float = 10) -> None:
         """Open the pool; whoever finds all connections in use waits for `timeout` seconds."""
         super().__init__(
-            url, kwargs=arguments(), min_size=1, max_size=size, timeout=timeout, max_idle=300, check=self._check_one,
-            reconnect_timeout=self.RECONNECT_SECONDS, open=True, name=name or None,
+            url, connection_class=Pipelined, kwargs=arguments(), min_size=1, max_size=size, timeout=timeout, max_idle=300,
+            check=self._check_one, reconnect_timeout=self.RECONNECT_SECONDS, open=True, name=name or None,
         )  # fmt: skip
 
     @contextmanager

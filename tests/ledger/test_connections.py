@@ -10,6 +10,8 @@ import pytest
 from ledger import connections
 from tests.waiting import until
 
+PREPARED = "SELECT statement FROM pg_prepared_statements"
+
 
 def test_it_opens_one_pool_for_threads_that_come_at_once(database: None) -> None:
     connections.pool().close()
@@ -35,3 +37,17 @@ def test_it_ends_what_a_stopped_process_of_the_same_login_keeps_open(connect: An
             assert outbox.execute("SELECT 1").fetchone() == (1,)
         waits.execute("SELECT pg_advisory_lock(1)")
         stopped.execute("SELECT 1").fetchone()
+
+
+def test_it_forgets_what_a_failed_pipeline_did_not_prepare(database: None) -> None:
+    """From the sixth time on a statement is prepared; what comes behind a failed one is skipped, its preparation too."""
+    asked = "SELECT 'prepared' WHERE %s"
+    with connections.pool().connection() as conn:
+        for _ in range(5):
+            conn.execute(asked, (True,))
+        with pytest.raises(psycopg.errors.DivisionByZero), conn.pipeline():
+            conn.execute("SELECT 1 / 0")
+            conn.execute(asked, (True,))
+        for _ in range(7):
+            assert conn.execute(asked, (True,)).fetchone() == ("prepared",)
+        assert [name for (name,) in conn.execute(PREPARED).fetchall() if "'prepared'" in name]
