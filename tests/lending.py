@@ -13,6 +13,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
 
+from ledger.connections import Pipelined
 from tests import databases, plugin
 
 Connection = psycopg.Connection[Any]
@@ -44,7 +45,7 @@ def connection(login: str) -> Iterator[Connection]:
 @contextmanager
 def pool(login: str) -> Iterator[Pool]:
     """Lend a pool of autocommit connections as a login, as a worker has it."""
-    lent = _pools.get(login) or ConnectionPool(address(login), kwargs={"autocommit": True}, min_size=1, max_size=10, open=True)
+    lent = _pools.get(login) or _opened(login)
     lent.check()
     try:
         yield lent
@@ -54,6 +55,11 @@ def pool(login: str) -> Iterator[Pool]:
             _pools[login] = lent
         else:
             lent.close()
+
+
+def _opened(login: str) -> Pool:
+    kwargs = {"autocommit": True}
+    return ConnectionPool(address(login), connection_class=Pipelined, kwargs=kwargs, min_size=1, max_size=10, open=True)
 
 
 def close() -> None:
