@@ -1,6 +1,6 @@
 """The text the agent is writing right now: published chunk by chunk, and kept as a row for whoever joins or has no broker."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -36,7 +36,7 @@ class Draft:
     lease: Lease
     text: str = ""
     published_at: float = -1.0
-    saved_at: float = field(default_factory=monotonic)
+    saved_at: float = -1.0
 
     def add(self, piece: str) -> bool:
         """Append a piece, show it if it is time, and return whether staff asked for a stop."""

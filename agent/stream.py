@@ -70,10 +70,9 @@ async def told(thread: UUID, *, after: int | None) -> AsyncIterator[bytes]:
 
 def _messages(listener: Listener) -> list[bytes]:
     happened, draft = listener.take()
-    found = [message(kind, str(seq), id=seq) for kind, seq in sorted(happened.items(), key=lambda item: item[1])]
-    if draft is not None:
-        found.append(message("draft", escape(draft)))
-    return found
+    # What was being written comes first: it may be part of what has happened since.
+    found = [message("draft", escape(draft))] if draft is not None else []
+    return found + [message(kind, str(seq), id=seq) for kind, seq in sorted(happened.items(), key=lambda item: item[1])]
 
 
 def message(event: str, data: str, *, id: int | None = None) -> bytes:  # noqa: A002 - the protocol's word

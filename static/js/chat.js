@@ -8,10 +8,15 @@ const whole = (address) => (new URLSearchParams(location.search).has("all") ? `$
 const byId = (id) => document.getElementById(id);
 
 // ── Taking over what changed ────────────────────────────────────────────────────────────────────
+let askedAt = 0; // when the answer that is taken over was asked for
+let streamedAt = 0; // when the stream last said what the agent is writing
+
 const callbacks = {
   // What the browser owns (typed text, open drawers) is marked with data-keep and left as it is.
   beforeNodeMorphed(old, fresh) {
     if (old.nodeType !== Node.ELEMENT_NODE) return true;
+    // A page that was asked for before the agent began to write does not know of it yet.
+    if (old.id === "draft" && askedAt < streamedAt) return false;
     if (old.hasAttribute("data-keep")) {
       if (old.id === "say" && fresh.placeholder) old.placeholder = fresh.placeholder;
       return false;
@@ -30,7 +35,8 @@ const callbacks = {
 };
 
 // Each part of the answer takes the place of the element with its id.
-function morph(html) {
+function morph({ html, asked }) {
+  askedAt = asked;
   const fresh = new DOMParser().parseFromString(html, "text/html").body;
   keepingPlace(() => {
     for (const part of [...fresh.children]) {
@@ -56,6 +62,13 @@ function firstVisible(feed) {
   return [...feed.querySelectorAll("#entries > li")].find((item) => item.getBoundingClientRect().bottom > top);
 }
 
+// What the server answers, and when it was asked.
+async function ask(address, options = {}) {
+  const asked = performance.now();
+  const response = await fetch(address, { headers: { "HX-Request": "true" }, redirect: "manual", ...options });
+  return { response, html: await response.text(), asked };
+}
+
 let fetching = false;
 let again = false;
 
@@ -66,9 +79,9 @@ async function refresh() {
   }
   fetching = true;
   try {
-    const response = await fetch(whole(chat().dataset.feed), { headers: { "HX-Request": "true" }, redirect: "manual" });
-    if (response.ok) morph(await response.text());
-    else if (response.type === "opaqueredirect" || response.status === 403) ended();
+    const answer = await ask(whole(chat().dataset.feed));
+    if (answer.response.ok) morph(answer);
+    else if (answer.response.type === "opaqueredirect" || answer.response.status === 403) ended();
   } catch {
     // The stream notices that the server is away, and refreshes when it is back.
   } finally {
@@ -84,8 +97,8 @@ async function refresh() {
 async function refreshList() {
   if (document.hidden) return;
   try {
-    const response = await fetch(chat().dataset.list, { headers: { "HX-Request": "true" }, redirect: "manual" });
-    if (response.ok) morph(await response.text());
+    const answer = await ask(chat().dataset.list);
+    if (answer.response.ok) morph(answer);
   } catch {
     // Next time.
   }
@@ -144,6 +157,7 @@ function listen() {
 // The text comes escaped, as the page itself would write it.
 function draft(html) {
   const text = new DOMParser().parseFromString(html, "text/html").documentElement.textContent;
+  streamedAt = performance.now();
   keepingPlace(() => {
     byId("draft-text").textContent = text;
     byId("draft").hidden = !text;
@@ -166,9 +180,7 @@ document.addEventListener("visibilitychange", () => {
 let last = Promise.resolve(); // one request after the other: messages keep the order in which they were written
 
 function post(form, body) {
-  const answer = last.then(() =>
-    fetch(whole(form.getAttribute("action")), { method: "POST", body, headers: { "HX-Request": "true" }, redirect: "manual" }),
-  );
+  const answer = last.then(() => ask(whole(form.getAttribute("action")), { method: "POST", body }));
   last = answer.catch(() => {});
   return answer;
 }
@@ -176,9 +188,9 @@ function post(form, body) {
 async function submit(form) {
   const message = form.matches(".composer") ? takeMessage(form) : null;
   try {
-    const response = await post(form, message?.body ?? new URLSearchParams(new FormData(form)));
-    if (response.type === "opaqueredirect") throw new SessionOver();
-    await answered(form, response, message);
+    const answer = await post(form, message?.body ?? new URLSearchParams(new FormData(form)));
+    if (answer.response.type === "opaqueredirect") throw new SessionOver();
+    answered(form, answer, message);
   } catch (error) {
     if (message) putBack(form, message);
     if (error instanceof SessionOver) ended();
@@ -188,10 +200,8 @@ async function submit(form) {
 
 class SessionOver extends Error {}
 
-async function answered(form, response, message) {
-  const html = await response.text();
-  const isChat = html.includes('id="talk"');
-  if (response.ok) {
+function answered(form, answer, message) {
+  if (answer.response.ok) {
     byId("alerts").replaceChildren();
     if (form.dataset.hides) byId(form.dataset.hides)?.hidePopover();
     if (message) {
@@ -199,8 +209,8 @@ async function answered(form, response, message) {
       message.shown?.removeAttribute("data-own"); // from here on the server's page decides where it stands
     }
   } else if (message) putBack(form, message);
-  if (isChat) morph(html);
-  else byId("alerts").innerHTML = html; // one of our own strips: nothing in it comes from people or models
+  if (answer.html.includes('id="talk"')) morph(answer);
+  else byId("alerts").innerHTML = answer.html; // one of our own strips: nothing in it comes from people or models
 }
 
 function complain(sentence) {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings as configured
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from agent import events
 from tests.agent.scenes import Scene
@@ -194,6 +194,23 @@ def test_it_goes_on_after_a_reload_in_the_middle_of_a_sentence(visit: Open, scen
     expect(page.locator("#draft-text")).to_have_text("I will look")
     with page.expect_response(lambda response: "/feed/" in response.url):
         scene.emits("status")  # the row is behind what was streamed: nothing is written backwards
+    expect(page.locator("#draft-text")).to_have_text("I will look")
+
+
+def test_an_answer_that_knew_of_no_text_yet_does_not_hide_it(visit: Open, scene: Scene) -> None:
+    def answer_late(route: Route) -> None:
+        answer = route.fetch()
+        publish(scene, "I will look")
+        expect(page.locator("#draft-text")).to_have_text("I will look")
+        route.fulfill(response=answer)
+
+    page = live(visit())
+    page.route("**/send/", answer_late)
+    page.fill("#say", "Hello")
+    with page.expect_response("**/send/"):
+        page.press("#say", "Enter")
+    expect(page.locator(".msg.staff time")).to_be_visible()  # the answer was taken over
+    expect(page.locator("#draft")).to_be_visible()
     expect(page.locator("#draft-text")).to_have_text("I will look")
 
 

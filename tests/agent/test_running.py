@@ -310,8 +310,8 @@ def test_it_does_not_overwrite_the_draft_of_a_newer_run(talk: Talk) -> None:
     old = lease_of(talk)
     talk.expire()
     new = lease_of(talk)
-    drafts.Draft(pool=talk.pool, lease=new, saved_at=0.0).add("new")
-    drafts.Draft(pool=talk.pool, lease=old, saved_at=0.0).add("old")
+    drafts.Draft(pool=talk.pool, lease=new).add("new")
+    drafts.Draft(pool=talk.pool, lease=old).add("old")
     drafts.Draft(pool=talk.pool, lease=old).drop()
     assert talk.rows("SELECT text FROM public.agent_draft") == [("new",)]
 
