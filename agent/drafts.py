@@ -17,10 +17,12 @@ log = structlog.get_logger()
 PUBLISH_EVERY = 0.03  # seconds
 SAVE_EVERY = 0.2  # seconds
 
-# A worker that lost its lease must not overwrite what the new one writes. The answer says whether staff want it to stop.
+# A worker that lost its lease must not overwrite what the new one writes, nor leave a text that nobody deletes. The answer says
+# whether staff want it to stop.
 SAVE = """
 INSERT INTO public.agent_draft AS draft (thread, fence, text, updated_at)
-VALUES (%(thread)s, %(fence)s, %(text)s, clock_timestamp())
+SELECT t.thread, t.fence, %(text)s, clock_timestamp()
+FROM public.agent_thread t WHERE t.thread = %(thread)s AND t.fence = %(fence)s
 ON CONFLICT (thread) DO UPDATE SET fence = excluded.fence, text = excluded.text, updated_at = excluded.updated_at
 WHERE draft.fence <= excluded.fence
 RETURNING (SELECT t.stop_requested_at IS NOT NULL FROM public.agent_thread t WHERE t.thread = draft.thread)

@@ -316,6 +316,14 @@ def test_it_does_not_overwrite_the_draft_of_a_newer_run(talk: Talk) -> None:
     assert talk.rows("SELECT text FROM public.agent_draft") == [("new",)]
 
 
+def test_it_leaves_no_draft_when_the_newer_run_is_done(talk: Talk) -> None:
+    old = lease_of(talk)
+    talk.expire()
+    lease_of(talk)
+    drafts.Draft(pool=talk.pool, lease=old).add("old")
+    assert talk.rows("SELECT text FROM public.agent_draft") == []
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
