@@ -12,10 +12,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from sandbox.supervisor import files, reports
-from tests import chromium, numbers
+from tests import numbers
+from tests.pages import Complaints, Pages, launched, log_in
 
 BASE = Path(__file__).resolve().parent.parent
 # What the test process says about its own database and broker is not for an instance of its own.
@@ -110,52 +111,15 @@ def stack_connect(stack: Stack) -> "Iterator[Callable[[str], psycopg.Connection[
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Return a Chromium. While it is there, asynchronous views can't be called in this process, so a module ends it."""
-    found = chromium.provide()
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=found.program, args=list(found.arguments), env={**os.environ, **found.environment}
-        )
-        yield launched
-        launched.close()
+    """Return a Chromium. A module ends it: while it is there, asynchronous views can't be called in this process."""
+    with launched() as found:
+        yield found
 
 
-def profile(browser: Browser, **options: Any) -> BrowserContext:
-    """Return a browser profile of its own, for one person; close it. Nothing moves in it: painting it again costs time."""
-    return browser.new_context(**({"reduced_motion": "reduce"} | options))
-
-
-class Complaints(list[str]):
-    """What the browser complained about: console errors (a violated content security policy is one) and script errors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.expected: list[str] = []
-
-    def expect(self, part: str) -> None:
-        """Let complaints pass that contain the text, such as the status of a page that must be refused."""
-        self.expected.append(part)
-
-    def watch(self, page: Page) -> None:
-        """Collect a page's complaints."""
-        page.on("console", self._heard)
-        page.on("pageerror", self._broke)
-
-    def unwatch(self, page: Page) -> None:
-        """Collect them no more."""
-        page.remove_listener("console", self._heard)
-        page.remove_listener("pageerror", self._broke)
-
-    def _broke(self, error: Any) -> None:
-        self.append(str(error))
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.append(f"{message.text} ({message.location.get('url')})")
-
-    def unexpected(self) -> list[str]:
-        """Return what nobody expected."""
-        return [text for text in self if not any(part in text for part in self.expected)]
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Pages:
+    """Return the pages that tests are lent; they go with the browser."""
+    return Pages(browser)
 
 
 @pytest.fixture
@@ -167,19 +131,16 @@ def complaints() -> Iterator[Complaints]:
 
 
 @pytest.fixture
-def new_page(stack: Stack, browser: Browser, complaints: Complaints) -> Iterator[Callable[[], Page]]:
+def lend(pages: Pages, complaints: Complaints) -> Iterator[Callable[..., Page]]:
+    """Return a function that lends a page in a browser profile with the given options: a person."""
+    with ExitStack() as lent:
+        yield lambda **options: lent.enter_context(pages.lent(complaints, **options))
+
+
+@pytest.fixture
+def new_page(stack: Stack, lend: Callable[..., Page]) -> Callable[[], Page]:
     """Return a function that opens a page in a browser profile of its own: a second person."""
-    with ExitStack() as opened:
-
-        def open_page() -> Page:
-            context = profile(browser, base_url=stack.address)
-            opened.callback(context.close)
-            page = context.new_page()
-            page.set_default_timeout(10_000)
-            complaints.watch(page)
-            return page
-
-        yield open_page
+    return lambda: lend(base_url=stack.address)
 
 
 @pytest.fixture
@@ -188,16 +149,21 @@ def page(new_page: Callable[[], Page]) -> Page:
     return new_page()
 
 
+@pytest.fixture(scope="session")
+def cookies() -> dict[str, Any]:
+    """Return who is logged in at the running instance; a person logs in once in a run."""
+    return {}
+
+
 @pytest.fixture
-def login(stack: Stack) -> Callable[[Page, str], None]:
-    """Return a function that logs a page in as `support`, `reviewer` or `admin`."""
+def login(stack: Stack, cookies: dict[str, Any]) -> Callable[[Page, str], None]:
+    """Return a function that brings a person, such as `support`, to the first page that they see when they are logged in."""
 
-    def log_in(page: Page, role: str) -> None:
-        name, password = stack.logins[role]
-        page.goto("/login/")
-        page.fill("[name=username]", name)
-        page.fill("[name=password]", password)
-        page.click("main button[type=submit]")
-        page.wait_for_url(lambda url: "/login/" not in url)
+    def bring(page: Page, role: str) -> None:
+        page.context.add_cookies(cookies.get(role, []))
+        page.goto("/")
+        if "/login/" in page.url:
+            log_in(page, *stack.logins[role])
+            cookies[role] = page.context.cookies()
 
-    return log_in
+    return bring

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from playwright.sync_api import Page
 
-from tests.stack import Complaints, Stack
+from tests.pages import Complaints
+from tests.stack import Stack
 from tests.test_stories import begin, say
 from tests.waiting import until
 

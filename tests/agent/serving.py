@@ -6,8 +6,12 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
 
 from tests.forks import Program
 from tests.waiting import until
@@ -19,6 +23,10 @@ class Server:
 
     address: str
     process: Program
+
+    def cookie(self, user: Any) -> Any:
+        """Return the cookie of a browser at which the person is logged in."""
+        return {"name": settings.SESSION_COOKIE_NAME, "value": session_of(user), "url": self.address}
 
     def is_up(self) -> bool:
         """Return whether it answers."""
@@ -46,6 +54,16 @@ def serving(*, port: int = 0, **env: str) -> Iterator[Server]:
     finally:
         if process.poll() is None:
             server.stop()
+
+
+def session_of(user: Any) -> str:
+    """Return the session key of a logged-in person."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    return str(session.session_key)
 
 
 def free_port() -> int:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
 from playwright.sync_api import Browser, Page, Route, expect
 
 from agent import events
@@ -13,9 +12,8 @@ from tests.agent.scenes import Scene
 from tests.agent.serving import Server, serving
 from tests.agent.test_cards import CHARGE, CREATE, CREDIT, TOO_MUCH, held
 from tests.agent.test_pages import PAYLOADS
-from tests.agent.test_stream import session_of
 from tests.browser.looks import problems
-from tests.stack import Complaints, profile
+from tests.pages import Complaints, profile
 from tests.waiting import until
 
 Open = Callable[..., Page]
@@ -31,24 +29,16 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Complaints, scene: Scene) -> Iterator[Open]:
+def visit(server: Server, lend: Open, scene: Scene) -> Open:
     """Return a function that opens a page as a person; without one as the scene's staff member."""
-    opened = []
 
     def open_page(path: str = "", *, user: Any = None, **options: Any) -> Page:
-        context = profile(browser, base_url=server.address, **{"viewport": {"width": 1440, "height": 900}} | options)
-        opened.append(context)
-        cookie = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(user or scene.staff), "url": server.address}
-        context.add_cookies([cookie])  # type: ignore[list-item]
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        complaints.watch(page)
+        wanted = {"base_url": server.address, "viewport": {"width": 1440, "height": 900}} | options
+        page = lend(cookies=[server.cookie(user or scene.staff)], **wanted)
         page.goto(path or f"/conversations/{scene.conversation.pk}/")
         return page
 
-    yield open_page
-    for context in opened:
-        context.close()
+    return open_page
 
 
 def live(page: Page) -> Page:
@@ -256,7 +246,7 @@ def test_it_leaves_open_what_was_opened(visit: Open, scene: Scene) -> None:
 
 def test_it_shows_how_the_other_conversations_stand(visit: Open, scene: Scene, owner: Any) -> None:
     other = scene.conversation.__class__.objects.create(subject=scene.desk.customer, created_by=scene.staff)
-    page = visit()
+    page = visit(again=False)
     page.clock.install()
     page.reload()
     line = page.locator(f"#conv-{other.pk}")
@@ -270,8 +260,7 @@ def test_it_shows_how_the_other_conversations_stand(visit: Open, scene: Scene, o
 def test_it_says_that_it_is_not_live_and_comes_back(scene: Scene, browser: Browser) -> None:
     with serving() as first:
         context = profile(browser, base_url=first.address)
-        cookie = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(scene.staff), "url": first.address}
-        context.add_cookies([cookie])  # type: ignore[list-item]
+        context.add_cookies([first.cookie(scene.staff)])
         page = context.new_page()
         page.goto(f"/conversations/{scene.conversation.pk}/")
         live(page).fill("#say", "not lost")
@@ -370,7 +359,7 @@ def test_it_says_politely_how_it_stands(visit: Open, scene: Scene) -> None:
 def test_it_runs_nothing_and_fetches_nothing_that_was_said(visit: Open, scene: Scene, text: str) -> None:
     asked: list[str] = []
     scene.says(text)
-    page = visit("/conversations/")
+    page = visit("/conversations/", again=False)
     page.on("dialog", lambda dialog: asked.append(dialog.message))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"/conversations/{scene.conversation.pk}/")

@@ -5,15 +5,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings as configured
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.agent.batches import make_customer
 from tests.agent.scenes import make_user
 from tests.agent.serving import Server, serving
-from tests.agent.test_stream import session_of
 from tests.browser.looks import problems
-from tests.stack import Complaints, profile
+from tests.stack import Complaints
 
 Connection = psycopg.Connection[Any]
 Visit = Callable[..., Page]
@@ -28,24 +26,16 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Complaints, owner: Connection) -> Iterator[Visit]:
+def visit(server: Server, lend: Callable[..., Page], owner: Connection) -> Visit:
     """Return a function that opens a page as a person."""
     make_customer(owner)
-    opened = []
 
     def open_page(path: str, *, user: Any, **options: Any) -> Page:
-        context = profile(browser, base_url=server.address, **options)
-        opened.append(context)
-        session = {"name": configured.SESSION_COOKIE_NAME, "value": session_of(user), "url": server.address}
-        context.add_cookies([session])
-        page = context.new_page()
-        complaints.watch(page)
+        page = lend(base_url=server.address, cookies=[server.cookie(user)], **options)
         page.goto(path)
         return page
 
-    yield open_page
-    for context in opened:
-        context.close()
+    return open_page
 
 
 def everything(owner: Connection, *, user: int) -> None:

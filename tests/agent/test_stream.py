@@ -12,28 +12,16 @@ import psycopg
 import pytest
 import redis
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 
 from agent import events
 from agent.stream import message
 from tests import plugin
 from tests.agent.scenes import Scene, make_user
-from tests.agent.serving import Server, serving
+from tests.agent.serving import Server, serving, session_of
 from tests.waiting import until
 
 Connection = psycopg.Connection[Any]
 DEAF = {"REDIS_URL": "redis://127.0.0.1:1/0"}  # nobody listens there
-
-
-def session_of(user: Any) -> str:
-    """Return the session key of a logged-in person."""
-    session = SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.save()
-    return str(session.session_key)
 
 
 def client(server: Server, user: Any) -> httpx.Client:

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent.parent
-FIXTURES = {"browser", "complaints", "login", "new_page", "page", "stack", "stack_connect"}
+FIXTURES = {"browser", "complaints", "cookies", "lend", "login", "new_page", "page", "pages", "stack", "stack_connect"}
 
 
 def imported(file: Path) -> set[str]:

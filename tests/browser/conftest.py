@@ -6,26 +6,28 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.office import Office, Pages
-from tests.stack import Complaints, Stack
+from tests.browser.office import Office
+from tests.pages import Complaints, Pages, launched
+from tests.stack import Stack
 
 
-@pytest.fixture(scope="session")
-def cookies() -> dict[str, Any]:
-    """Return who is logged in; a person logs in once in a run."""
-    return {}
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Return one Chromium for all modules in here: none of them calls an asynchronous view in its own process."""
+    with launched() as found:
+        yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def pages(browser: Browser) -> Pages:
-    """Return the pages that tests share; they go with the browser."""
-    return Pages()
+    """Return the pages that tests are lent; they go with the browser."""
+    return Pages(browser)
 
 
 @pytest.fixture
-def office(stack: Stack, browser: Browser, complaints: Complaints, cookies: dict[str, Any], pages: Pages) -> Iterator[Office]:
+def office(stack: Stack, complaints: Complaints, cookies: dict[str, Any], pages: Pages) -> Iterator[Office]:
     """Return the office; what it opened is closed after the test."""
-    made = Office(stack=stack, browser=browser, cookies=cookies, pages=pages, complaints=complaints)
+    made = Office(stack=stack, cookies=cookies, pages=pages, complaints=complaints)
     with made.opened:
         yield made
         made.leave()

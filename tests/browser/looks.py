@@ -6,29 +6,65 @@ from typing import Any, Literal
 import axe_playwright_python
 from playwright.sync_api import Page, ViewportSize
 
+Scheme = Literal["light", "dark"]
+
 SCRIPT = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
-RUN = "() => axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations)"
+# Colours are measured by themselves. None of the rules reads the style sheets, which axe would fetch again to preload them.
+RULES = """() => axe.run(document, {resultTypes: ['violations'], preload: false, rules: {'color-contrast': {enabled: false}}})
+    .then((found) => found.violations)"""
+# One visible text of each kind: of which element with which classes and states it is, and in which others.
+KINDS = """() => {
+    const traits = ['class', 'data-state', 'role', 'type', 'open', 'disabled', 'aria-current', 'aria-pressed', 'aria-invalid'];
+    const text = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+    const says = (one) => one.matches('input, select, textarea') || [...one.childNodes].some(text);
+    const paths = new Map();
+    window.kinds = new Map();
+    for (const one of document.querySelectorAll('body, body *')) {
+        const own = traits.map((name) => one.getAttribute(name) ?? '').join('|');
+        paths.set(one, `${paths.get(one.parentElement) ?? ''} > ${one.localName} ${own}`);
+        if (says(one) && one.checkVisibility() && !kinds.has(paths.get(one))) kinds.set(paths.get(one), one);
+    }
+    return [...kinds.keys()];
+}"""
+COLOURS = """(fresh) => {
+    const include = fresh.map((kind) => kinds.get(kind));
+    return axe.run({include}, {resultTypes: ['violations'], preload: false, runOnly: ['color-contrast']})
+        .then((found) => found.violations);
+}"""
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-# Each rule at both widths, colours in both schemes; measuring colours is most of the work, and they hardly know the width.
-LOOKS: tuple[tuple[ViewportSize, Literal["light", "dark"]], ...] = ((WIDE, "light"), (PHONE, "dark"))
+# Each rule at both widths, colours in both schemes: they hardly know the width.
+LOOKS: tuple[tuple[ViewportSize, Scheme], ...] = ((WIDE, "light"), (PHONE, "dark"))
+
+# Measuring colours is most of the work, and one text has those of the other texts of its kind, on whichever page.
+_measured: dict[Scheme, set[str]] = {"light": set(), "dark": set()}
 
 
 def problems(page: Page, what: str) -> list[str]:
     """Return what axe finds on the page as it is now, and whether it sticks out; each with how it was looked at."""
-    page.evaluate(SCRIPT)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(SCRIPT)
     found = []
     for size, scheme in LOOKS:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         look = f"{what}, {scheme}, {size['width']} px"
-        found += [f"{look}: {problem}" for problem in _violations(page)]
+        found += [f"{look}: {problem}" for problem in (*_broken(page), *_unreadable(page, scheme))]
         if page.evaluate("document.documentElement.scrollWidth") > size["width"]:
             found.append(f"{look}: it is wider than the window")
     page.set_viewport_size(WIDE)
     return found
 
 
-def _violations(page: Page) -> list[str]:
-    violations: list[dict[str, Any]] = page.evaluate(RUN)
+def _broken(page: Page) -> list[str]:
+    return _told(page.evaluate(RULES))
+
+
+def _unreadable(page: Page, scheme: Scheme) -> list[str]:
+    fresh = [kind for kind in page.evaluate(KINDS) if kind not in _measured[scheme]]
+    _measured[scheme].update(fresh)
+    return _told(page.evaluate(COLOURS, fresh)) if fresh else []
+
+
+def _told(violations: list[dict[str, Any]]) -> list[str]:
     return [f"{one['id']}: {node['html'][:120]}" for one in violations for node in one["nodes"]]

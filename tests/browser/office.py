@@ -1,23 +1,22 @@
 """An office on the running instance: customers of its own, what staff ask for them, and people at browsers who are logged in."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import uuid4
 
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from billing import invoices
 from sandbox.demo import books
 from sandbox.demo.cast import DemoCustomer
 from sandbox.demo.provider import Provider
-from tests.stack import Complaints, Stack, profile
+from tests.pages import Complaints, Pages, log_in
+from tests.stack import Stack
 from tests.waiting import until
 
-USUAL: ViewportSize = {"width": 1280, "height": 720}
 SOON = 30  # seconds: a loaded machine is slow, a stuck one is stuck
 # What waits for a reviewer whose page is ready: every preview that was asked for is made, and an approval has one.
 WAITS = """
@@ -56,34 +55,11 @@ class Talk:
         return f"/conversations/{self.number}/"
 
 
-class Pages(defaultdict[str, list[Page]]):
-    """Pages at which somebody is logged in, by login, that one test after another is lent.
-
-    A new one is a new process of the browser, which costs more than most tests do with it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(list)
-
-    def give_back(self, login: str, page: Page) -> None:
-        """Take a page back as if it were new."""
-        if page.is_closed():
-            return
-        for other in page.context.pages:
-            if other != page:
-                other.close()
-        page.goto("/healthz")
-        page.evaluate("localStorage.clear()")
-        page.set_viewport_size(USUAL)
-        page.emulate_media(color_scheme="light", reduced_motion="reduce")
-        self[login].append(page)
-
-
 class Office:
     """What the tests of the desk share. Every customer is made for one test, so that tests do not meet."""
 
-    def __init__(self, *, stack: Stack, browser: Browser, cookies: dict[str, Any], pages: Pages, complaints: Complaints) -> None:
-        self.stack, self.browser, self.cookies, self.pages, self.complaints = stack, browser, cookies, pages, complaints
+    def __init__(self, *, stack: Stack, cookies: dict[str, Any], pages: Pages, complaints: Complaints) -> None:
+        self.stack, self.cookies, self.pages, self.complaints = stack, cookies, pages, complaints
         self.opened = ExitStack()
         self.conn = self.opened.enter_context(stack.connect("superuser"))
         self.staff, self.talks = self.page("support"), list[Talk]()
@@ -92,39 +68,20 @@ class Office:
 
     def page(self, login: str, path: str = "", **options: Any) -> Page:
         """Return a page at a browser of its own where somebody is logged in; without a login, nobody."""
-        page = self._own(login, **options) if options or not login else self._lent(login)
-        page.set_default_timeout(SOON * 1000)
-        self.complaints.watch(page)
+        cookies = self._cookies(login) if login else ()
+        page = self.opened.enter_context(self._lent(cookies=cookies, **options))
         if path:
             page.goto(path)
         return page
 
-    def _own(self, login: str, **options: Any) -> Page:
-        context = profile(self.browser, base_url=self.stack.address, **options)
-        self.opened.callback(context.close)
-        if login:
-            context.add_cookies(self._cookies(login))
-        return context.new_page()
-
-    def _lent(self, login: str) -> Page:
-        known = self.pages[login]
-        page = known.pop() if known else profile(self.browser, base_url=self.stack.address).new_page()
-        page.context.add_cookies(self._cookies(login))
-        self.opened.callback(self.pages.give_back, login, page)
-        self.opened.callback(self.complaints.unwatch, page)
-        return page
+    def _lent(self, **options: Any) -> AbstractContextManager[Page]:
+        return self.pages.lent(self.complaints, base_url=self.stack.address, **options)
 
     def _cookies(self, login: str) -> Any:
         if login not in self.cookies:
-            context = profile(self.browser, base_url=self.stack.address)
-            page = context.new_page()
-            page.goto("/login/")
-            page.fill("[name=username]", self.stack.logins[login][0])
-            page.fill("[name=password]", self.stack.logins[login][1])
-            page.click("main button[type=submit]")
-            page.wait_for_url(lambda url: "/login/" not in url)
-            self.cookies[login] = context.cookies()
-            context.close()
+            with self._lent() as page:
+                log_in(page, *self.stack.logins[login])
+                self.cookies[login] = page.context.cookies()
         return self.cookies[login]
 
     # -- what staff ask for ------------------------------------------------------------------------

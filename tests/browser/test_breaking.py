@@ -10,7 +10,8 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.stack import Complaints, Stack
+from tests.pages import Complaints
+from tests.stack import Stack
 from tests.waiting import until
 
 Login = Callable[[Page, str], None]

@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
-from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from escalations import lifecycle, presence
 from tests.agent.serving import Server, serving
 from tests.browser.looks import problems
 from tests.escalations.questions import ask, row, show
 from tests.escalations.scenes import person
-from tests.stack import Complaints, profile
+from tests.stack import Complaints
 
 Open = Callable[..., Page]
 
@@ -34,29 +32,20 @@ def patient() -> Iterator[None]:
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[Open]:
+def visit(server: Server, lend: Open) -> Open:
     """Return a function that opens the inbox as a person."""
-    opened = []
 
     def open_page(
         name: str = "priya", path: str = "/escalations/", *, role: str = "reviewer", width: int = 1440, **more: Any
     ) -> Page:
-        client = Client()
-        client.force_login(person(name, role), backend="django.contrib.auth.backends.ModelBackend")
-        context = profile(browser, base_url=server.address, viewport={"width": width, "height": 844}, **more)
-        opened.append(context)
-        cookie = configured.SESSION_COOKIE_NAME
-        context.add_cookies([{"name": cookie, "value": client.cookies[cookie].value, "url": server.address}])
-        page = context.new_page()
-        complaints.watch(page)
+        viewport = {"width": width, "height": 844}
+        page = lend(base_url=server.address, cookies=[server.cookie(person(name, role))], viewport=viewport, **more)
         page.goto("/escalations/")
         if more.get("java_script_enabled", True):
             expect(page.locator("#live")).to_be_visible()  # from here on it listens to keys
         return page
 
-    yield open_page
-    for context in opened:
-        context.close()
+    return open_page
 
 
 def line(page: Page, escalation: int) -> Any:

@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.conf import settings as configured
-from django.test import Client
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.agent.serving import Server, serving
 from tests.escalations.scenes import Scene, person
-from tests.stack import Complaints, profile
+from tests.stack import Complaints
 
 Begin = Callable[..., Scene]
 Open = Callable[..., Page]
@@ -25,25 +23,16 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def visit(server: Server, browser: Browser, complaints: Complaints) -> Iterator[Open]:
+def visit(server: Server, lend: Open) -> Open:
     """Return a function that opens a page as a person, on a desk or on a phone."""
-    opened = []
 
     def open_page(user: Any, path: str, *, width: int = 1440) -> Page:
-        client = Client()
-        client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-        context = profile(browser, base_url=server.address, viewport={"width": width, "height": 844})
-        opened.append(context)
-        name = configured.SESSION_COOKIE_NAME
-        context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": server.address}])
-        page = context.new_page()
-        complaints.watch(page)
+        viewport = {"width": width, "height": 844}
+        page = lend(base_url=server.address, cookies=[server.cookie(user)], viewport=viewport)
         page.goto(path)
         return page
 
-    yield open_page
-    for context in opened:
-        context.close()
+    return open_page
 
 
 def scripted(page: Page) -> None:

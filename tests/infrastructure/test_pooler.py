@@ -11,8 +11,8 @@ import pytest
 
 from tests import databases, plugin
 from tests.agent.scenes import make_user
-from tests.agent.serving import Server
-from tests.agent.test_stream import Listening, session_of
+from tests.agent.serving import Server, session_of
+from tests.agent.test_stream import Listening
 from tests.infrastructure import parts, poolers
 from tests.infrastructure.desks import ROLES, Desk
 from tests.infrastructure.parts import LONG, Parts

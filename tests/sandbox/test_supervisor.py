@@ -21,6 +21,7 @@ from sandbox.servers import postgres, valkey
 from sandbox.supervisor import children, files, instances, records
 from sandbox.supervisor.parts import Part
 from tests import stack as stacks
+from tests.pages import log_in
 from tests.stack import Stack, manage
 from tests.waiting import until
 
@@ -54,9 +55,9 @@ def test_everything_runs_and_status_says_so_to_programs(stack: Stack) -> None:
     assert healthy(stack.address)
 
 
-def test_the_three_people_it_printed_can_log_in(new_page: Callable[[], Page], login: Callable[[Page, str], None]) -> None:
+def test_the_three_people_it_printed_can_log_in(stack: Stack, new_page: Callable[[], Page]) -> None:
     for role in ("support", "reviewer", "admin"):
-        login(new_page(), role)
+        log_in(new_page(), *stack.logins[role])
 
 
 def test_its_secrets_are_for_its_owner_only(stack: Stack) -> None:
