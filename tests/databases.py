@@ -1,5 +1,6 @@
 """The test databases: a template that the owner migrated and granted, and one clone a test process."""
 
+import atexit
 import contextlib
 import fcntl
 import hashlib
@@ -70,9 +71,8 @@ def make_template(admin: str) -> str:
 def migrate(owner: str) -> None:
     """Migrate and grant as the owner, in a process of its own: this one logs in as web."""
     env = os.environ | {"DATABASE_URL": owner, "BACKSTOP_LOGIN": "owner"}
-    for command in ("migrate", "grant"):
-        run = [sys.executable, BASE / "manage.py", command, "--skip-checks"]  # the schema does not need sound pages
-        subprocess.run(run, check=True, env=env, stdout=subprocess.DEVNULL, cwd=BASE)
+    run = [sys.executable, BASE / "manage.py", "grant", "--migrate", "--skip-checks"]  # the schema does not need sound pages
+    subprocess.run(run, check=True, env=env, stdout=subprocess.DEVNULL, cwd=BASE)
 
 
 def clone(admin: str) -> str:
@@ -101,16 +101,24 @@ KEPT = (
 
 
 def empty(conn: "psycopg.Connection[Any]") -> None:
-    """Empty our tables; `conn` is the superuser's, the only one whom triggers and foreign keys can be put aside for.
+    """Empty our tables and let every numbering begin again, in the database of the superuser's connection `conn`."""
+    _janitor(conn).execute("SELECT pg_temp.empty_tables()")
 
-    Rows are deleted where there are some: new files for tables and indexes, which TRUNCATE makes, cost more than most tests.
+
+@cache
+def _janitor(conn: "psycopg.Connection[Any]") -> "psycopg.Connection[Any]":
+    """Return a session with a function that empties them, and for which no trigger and no foreign key counts.
+
+    Rows are deleted where there are some: new files for tables and indexes, which TRUNCATE makes, cost more than most tests. The
+    function plans its statements once, unless a session lets triggers count again.
     """
-    used = [row[0] for row in conn.execute(_question(conn)).fetchall()]
-    with conn.transaction(), conn.pipeline():
-        conn.execute("SET LOCAL session_replication_role = replica")
-        for name in used:
-            conn.execute(f"DELETE FROM {name}")
-        conn.execute(_restart(conn))
+    session = psycopg.connect(conn.info.dsn, autocommit=True)
+    atexit.register(session.close)
+    session.execute("SET session_replication_role = replica")
+    steps = [f"IF EXISTS (SELECT FROM {name}) THEN DELETE FROM {name}; END IF;" for name in _tables(conn)]
+    steps += [f"PERFORM setval('{name}', 1, false);" for name in _numberings(conn)]
+    session.execute(f"CREATE FUNCTION pg_temp.empty_tables() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {' '.join(steps)} END $$")
+    return session
 
 
 def renew(conn: "psycopg.Connection[Any]") -> None:
@@ -129,19 +137,12 @@ def _tables(conn: "psycopg.Connection[Any]") -> list[str]:
     return [name for (name,) in found]
 
 
-@cache
-def _question(conn: "psycopg.Connection[Any]") -> str:
-    """Return the statement that asks which tables have rows."""
-    return " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {name})" for name in _tables(conn))
-
-
-@cache
-def _restart(conn: "psycopg.Connection[Any]") -> str:
-    """Return the statement that lets every numbering begin again, those of undone rows included."""
+def _numberings(conn: "psycopg.Connection[Any]") -> list[str]:
+    """Return the names of their sequences."""
     found = conn.execute(
         "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_depend d ON d.objid = c.oid AND d.deptype IN ('i', 'a')"
         " JOIN pg_class t ON t.oid = d.refobjid WHERE c.relkind = 'S' AND c.relnamespace = 'public'::regnamespace"
         " AND t.relname <> ALL(%s)",
         (list(KEPT),),
     ).fetchall()
-    return "SELECT " + ", ".join(f"setval('{name}', 1, false)" for (name,) in found)
+    return [name for (name,) in found]
