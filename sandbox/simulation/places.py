@@ -91,7 +91,6 @@ def prepare(data: Path, *, admin: str, broker: str) -> dict[str, Any]:
     preparation = Preparation(wish, content=made, embedded=True, stopping=threading.Event())
     preparation.logins(admin)
     preparation.tables()
-    preparation.grants()
     return made
 
 

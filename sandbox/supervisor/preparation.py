@@ -26,12 +26,8 @@ class Preparation:
             self._run("make_logins", login="superuser", more=secrets | {"DATABASE_URL": admin})
 
     def tables(self) -> None:
-        """Migrate; nothing happens when nothing is new."""
-        self._run("migrate", "--no-input", "--skip-checks", login="owner")
-
-    def grants(self) -> None:
-        """Grant what config/logins.sql says, and make the coming months' partitions."""
-        self._run("grant", "--skip-checks", login="owner")
+        """Migrate, grant what config/logins.sql says, and make the coming months' partitions; nothing is done twice."""
+        self._run("grant", "--migrate", "--skip-checks", login="owner")
 
     def wants_people(self, found: databases.Content) -> bool:
         """Say whether people of the demonstration are to be made; a real database that has people keeps its own."""
@@ -53,8 +49,7 @@ class Preparation:
 
     def demo(self) -> None:
         """Make the demonstration's customers, and tell the story's naive side for the page that compares."""
-        self._run("demo", login="owner")
-        self._run("story", "--naive", login="owner")
+        self._run("demo", "--story", login="owner")
         self.content["demo"] = True
         instances.remember(self.wish.data, self.content)
 

@@ -125,7 +125,6 @@ class Supervisor:
     def _prepare(self) -> None:
         ready = self._preparation()
         self._timed("tables", ready.tables)
-        self._timed("grants", ready.grants)
         found = databases.content(self.content["database"]["owner"])
         if ready.wants_people(found):
             self._timed("people", ready.people)

@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from sandbox.demo import books
@@ -18,6 +19,10 @@ from sandbox.demo.provider import NoProvider, Provider
 class Command(BaseCommand):
     help = "Make the demo's customers, invoices and payments. Those that are there already are left alone."
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Say what can be chosen."""
+        parser.add_argument("--story", action="store_true", help="Tell the naive side of the story afterwards.")
+
     def handle(self, **options: Any) -> None:
         """Run as the owner; the charges are made by a process with the outbox login."""
         try:
@@ -26,6 +31,8 @@ class Command(BaseCommand):
                 self._make(conn, provider)
         except NoProvider as error:
             raise CommandError(str(error)) from error
+        if options["story"]:
+            call_command("story", naive=True)
 
     def _make(self, conn: "psycopg.Connection[Any]", provider: Provider | None) -> None:
         wanted = [who for who in CAST if not books.known(conn, email=who.email)]
