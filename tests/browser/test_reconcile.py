@@ -22,8 +22,7 @@ DONE = "SELECT 1 FROM public.escalations_escalation WHERE id = %s AND state = 'd
 
 @pytest.fixture(autouse=True)
 def patient(office: Office) -> Iterator[None]:
-    for noise in ("inline style", "pico.min.css", "404"):  # axe reads the style sheets again
-        office.complaints.expect(noise)
+    office.complaints.expect("404")
     expect.set_options(timeout=SOON * 1000)
     yield
     expect.set_options(timeout=None)

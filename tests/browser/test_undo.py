@@ -15,9 +15,7 @@ TOPIC = "payment.charge"
 
 
 @pytest.fixture(autouse=True)
-def patient(office: Office) -> Iterator[None]:
-    for noise in ("inline style", "pico.min.css"):  # axe reads the style sheets again
-        office.complaints.expect(noise)
+def patient() -> Iterator[None]:
     expect.set_options(timeout=SOON * 1000)
     yield
     expect.set_options(timeout=None)

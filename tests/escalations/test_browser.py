@@ -122,6 +122,7 @@ def test_nothing_sticks_out_of_the_page(scene: Begin, visit: Open, reviewer: Any
     made = scene(name=long)
     escalation = getattr(made, kind)(*([long] if kind == "asked" else []))
     made.previews()
+    page = visit(reviewer, "/escalations/", width=width)
     for path in (
         f"/escalations/{escalation}/",
         f"/escalations/{escalation}/?edit=1",
@@ -130,7 +131,7 @@ def test_nothing_sticks_out_of_the_page(scene: Begin, visit: Open, reviewer: Any
         "/audit/",
         "/audit/attempts/",
     ):
-        page = visit(reviewer, path, width=width)
+        page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
 
