@@ -334,7 +334,7 @@ def test_it_fits_a_phone(visit: Open, scene: Scene) -> None:
     expect(page.locator(f"#conv-{scene.conversation.pk}")).to_be_visible()
 
 
-def test_it_can_be_read_by_everybody(visit: Open, scene: Scene, complaints: Complaints) -> None:
+def test_it_can_be_read_by_everybody(visit: Open, scene: Scene) -> None:
     scene.says("Invoice November.")
     scene.runs(CREATE, TOO_MUCH, CHARGE)
     scene.notice("Refused: insufficient funds")

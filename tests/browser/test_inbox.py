@@ -203,7 +203,7 @@ def test_it_works_without_script(held: list[int], visit: Open, web: Any) -> None
     assert row(web, held[1], "claimed_by") == person("priya").id
 
 
-def test_everybody_can_use_it(held: list[int], agent: Any, web: Any, visit: Open, complaints: Complaints) -> None:
+def test_everybody_can_use_it(held: list[int], agent: Any, web: Any, visit: Open) -> None:
     ask(agent, kind="asked")
     ask(agent, kind="rollbacks")
     lifecycle.claim(web, escalation=held[2], user=person("ravi", "reviewer").id)
