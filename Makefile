@@ -26,12 +26,12 @@ install: .venv/made
 	rm -rf .venv && $$found -m venv .venv && $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps -r requirements.txt && \
 	{ $(BIN)/python -m pip check --quiet || $(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt; } && touch $@
 
-# Every test, those in a browser included; their servers are stopped afterwards. Many wait for a lease: three share two cores.
+# Every test, those in a browser included; their servers are stopped afterwards. Many wait for a lease: four share two cores.
 # What is compiled is kept even where the machine says otherwise: many processes start, and each would compile it again.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: install
 	@$(BIN)/python -m tests.chromium
-	@$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder; code=$$?; $(BIN)/python -m tests.servers; exit $$code
 
 # Every fault point, every time that a conversation comes by it: the process is killed there, then all must end as if it had not.
 # About eight minutes. ARGS="--point batch." says which points.

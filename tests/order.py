@@ -1,4 +1,4 @@
-"""How `pytest -n 3 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
+"""How `pytest -n 4 --dist loadgroup --no-loadscope-reorder` shares the files out: the long ones first, so none is waited for.
 
 A file stays in one process. The files that use the running instance (`tests.stack`) are shared out to two processes, those of
 `tests/browser` and the others: each starts one instance.

@@ -9,8 +9,8 @@ import psycopg
 from sandbox.servers import postgres, valkey
 
 FOLDER = Path(__file__).resolve().parent.parent / "var" / "tests"
-# Nobody needs these data after a power cut.
-POSTGRES = postgres.Server(data=FOLDER / "postgres", settings=postgres.QUICK)
+# Nobody needs these data after a power cut; and tests of races, with a connection for each who presses, run beside each other.
+POSTGRES = postgres.Server(data=FOLDER / "postgres", settings=postgres.QUICK | {"max_connections": "500"})
 BROKER = valkey.Server(data=FOLDER / "valkey")
 
 
