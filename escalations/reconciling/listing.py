@@ -81,7 +81,13 @@ class Scanned:
     def counts(self) -> str:
         """Return what was compared: "48,213 executions, 9,870 messages"."""
         counts = {what: number for what, number in (self.last.counts if self.last else {}).items() if what != STANDING}
-        return ", ".join(f"{number:,} {what}" for what, number in sorted(counts.items(), key=lambda one: -one[1]))
+        return ", ".join(counted(number, what) for what, number in sorted(counts.items(), key=lambda one: -one[1]))
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, whose plural begins `what`: "1 day at the provider", "48,213 executions"."""
+    things, space, rest = what.partition(" ")
+    return f"{number:,} {things.removesuffix('s') if number == 1 else things}{space}{rest}"
 
 
 def scanned() -> Scanned:

@@ -8,7 +8,7 @@ from django.test import Client
 
 from escalations import lifecycle
 from escalations.models import Decision, Scan
-from escalations.reconciling import scanning
+from escalations.reconciling import listing, scanning
 from tests.escalations import scanned
 from tests.escalations.questions import row
 from tests.escalations.scenes import Scene, person
@@ -33,6 +33,19 @@ def differs(scene: Callable[..., Scene], owner: Any, superuser: Any, outbox: Any
         superuser.execute("SET LOCAL session_replication_role = replica")
         superuser.execute(BREAK, (made.customer,))
     return scanned.found_once(outbox, object_=f"balance:{made.customer}")
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "said"),
+    [
+        (1, "executions", "1 execution"),
+        (48_213, "executions", "48,213 executions"),
+        (1, "days at the provider", "1 day at the provider"),
+        (0, "days at the provider", "0 days at the provider"),
+    ],
+)
+def test_it_counts_one_thing_as_one(number: int, what: str, said: str) -> None:
+    assert listing.counted(number, what) == said
 
 
 def test_it_says_that_nothing_disagrees(browse: Browse, reviewer: Any, outbox: Any) -> None:
