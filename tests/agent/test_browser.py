@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Page, Request, Route, expect
 
 from agent import events
 from tests.agent.scenes import Scene
@@ -356,16 +356,26 @@ def test_it_says_politely_how_it_stands(visit: Open, scene: Scene) -> None:
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_it_runs_nothing_and_fetches_nothing_that_was_said(visit: Open, scene: Scene, text: str) -> None:
     asked: list[str] = []
+
+    def opens(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.dismiss()
+
+    def fetches(request: Request) -> None:
+        asked.append(request.url)
+
     scene.says(text)
-    page = visit("/conversations/", again=False)
-    page.on("dialog", lambda dialog: asked.append(dialog.message))
-    page.on("request", lambda request: asked.append(request.url))
+    page = visit("/conversations/")
+    page.on("dialog", opens)
+    page.on("request", fetches)
     page.goto(f"/conversations/{scene.conversation.pk}/")
     publish(scene, text)
     expect(page.locator("#draft-text")).to_have_text(text)
     scene.answers(text)
     scene.emits()
     expect(page.locator(".msg.agent")).to_contain_text(text.strip())
+    page.remove_listener("dialog", opens)
+    page.remove_listener("request", fetches)
     assert [url for url in asked if not url.startswith(page.url.split("/conversations")[0])] == []
 
 

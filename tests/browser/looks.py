@@ -46,14 +46,19 @@ def problems(page: Page, what: str) -> list[str]:
         page.evaluate(SCRIPT)
     found = []
     for size, scheme in LOOKS:
-        page.set_viewport_size(size)
+        _resize(page, size)
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         look = f"{what}, {scheme}, {size['width']} px"
         found += [f"{look}: {problem}" for problem in (*_broken(page), *_unreadable(page, scheme))]
         if page.evaluate("document.documentElement.scrollWidth") > size["width"]:
             found.append(f"{look}: it is wider than the window")
-    page.set_viewport_size(WIDE)
+    _resize(page, WIDE)
     return found
+
+
+def _resize(page: Page, size: ViewportSize) -> None:
+    if page.viewport_size != size:
+        page.set_viewport_size(size)
 
 
 def _broken(page: Page) -> list[str]:
