@@ -15,11 +15,14 @@ from typing import Any
 
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
 LIBRARIES = (
-    "celery", "celery.app.base", "celery.worker.worker", "csp.constants", "dateutil.parser",
-    "django.contrib.auth.hashers", "django.db.backends.postgresql.base", "django.db.migrations", "django.forms",
-    "django.template", "django.template.defaulttags", "django.urls", "django.views.debug", "httpx", "kombu.pools",
-    "langchain_core.language_models.chat_models", "langgraph.checkpoint.postgres", "langgraph.graph", "psycopg_pool",
-    "pydantic", "redis", "rest_framework", "stripe", "structlog", "tzlocal", "uvicorn", "yaml",
+    "celery", "celery.app.base", "celery.worker.worker", "csp.constants", "csp.middleware", "dateutil.parser",
+    "django.contrib.auth.hashers", "django.contrib.postgres.fields", "django.contrib.sessions.middleware",
+    "django.contrib.staticfiles.storage", "django.db.backends.postgresql.base", "django.db.migrations",
+    "django.db.migrations.autodetector", "django.forms", "django.template", "django.template.defaulttags", "django.urls",
+    "django.views.debug", "django_htmx.middleware", "httpx", "kombu.pools", "langchain_core.language_models.chat_models",
+    "langgraph.checkpoint.postgres", "langgraph.graph", "psycopg_pool", "pydantic", "redis", "rest_framework",
+    "rest_framework.serializers", "smtplib", "sqlite3", "stripe", "structlog", "tzlocal", "uvicorn", "whitenoise.middleware",
+    "yaml",
 )  # fmt: skip
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(list(LIBRARIES))
