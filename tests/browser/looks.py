@@ -12,16 +12,20 @@ SCRIPT = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(
 # Colours are measured by themselves. None of the rules reads the style sheets, which axe would fetch again to preload them.
 RULES = """() => axe.run(document, {resultTypes: ['violations'], preload: false, rules: {'color-contrast': {enabled: false}}})
     .then((found) => found.violations)"""
-# One visible text of each kind: of which element with which classes and states it is, and in which others.
+# One visible text of each kind: of which element with which classes and states it is, and in which others; what our style sheets
+# tell apart.
 KINDS = """() => {
-    const traits = ['class', 'data-state', 'role', 'type', 'open', 'disabled', 'aria-current', 'aria-pressed', 'aria-invalid'];
+    const traits = ['class', 'role', 'type', 'open', 'popover', 'readonly', 'data-state', 'data-submits', 'aria-busy',
+        'aria-current', 'aria-disabled', 'aria-invalid', 'aria-pressed'];
+    const states = [':checked', ':disabled', ':popover-open', ':has(:checked)', ':has(:disabled)'];
+    const own = (one) => [/^[a-z-]+$/.test(one.id) ? one.id : '', ...traits.map((name) => one.getAttribute(name) ?? ''),
+        ...states.filter((state) => one.matches(state))].join('|');
     const text = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
     const says = (one) => one.matches('input, select, textarea') || [...one.childNodes].some(text);
     const paths = new Map();
     window.kinds = new Map();
     for (const one of document.querySelectorAll('body, body *')) {
-        const own = traits.map((name) => one.getAttribute(name) ?? '').join('|');
-        paths.set(one, `${paths.get(one.parentElement) ?? ''} > ${one.localName} ${own}`);
+        paths.set(one, `${paths.get(one.parentElement) ?? ''} > ${one.localName} ${own(one)}`);
         if (says(one) && one.checkVisibility() && !kinds.has(paths.get(one))) kinds.set(paths.get(one), one);
     }
     return [...kinds.keys()];
