@@ -9,6 +9,7 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,9 @@ def as_url(parts: dict[str, Any]) -> str:
 
 
 def version() -> str:
-    """Return a name for the schema as it is now: the template is made again when it changes."""
+    """Return a name for the schema as it is now, with the partitions of this month: the template is made again for another."""
     files = sorted([*BASE.glob("*/migrations/*.py"), *BASE.glob("*/sql/*.sql"), logins.GRANTS])
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+    return f"{datetime.now(UTC):%Y%m}_" + hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 @contextlib.contextmanager
