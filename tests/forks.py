@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import runpy
 import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,7 +17,8 @@ from typing import Any
 
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
 LIBRARIES = (
-    "celery", "celery.app.base", "celery.worker.worker", "csp.constants", "csp.middleware", "dateutil.parser",
+    "celery", "celery.app.amqp", "celery.app.base", "celery.app.events", "celery.backends.base", "celery.events.dispatcher",
+    "celery.result", "celery.worker.worker", "csp.constants", "csp.middleware", "dateutil.parser",
     "django.contrib.auth.hashers", "django.contrib.postgres.fields", "django.contrib.sessions.middleware",
     "django.contrib.staticfiles.storage", "django.db.backends.postgresql.base", "django.db.migrations",
     "django.db.migrations.autodetector", "django.forms", "django.template", "django.template.defaulttags", "django.urls",
@@ -24,6 +27,7 @@ LIBRARIES = (
     "rest_framework.serializers", "smtplib", "sqlite3", "stripe", "structlog", "tzlocal", "uvicorn", "whitenoise.middleware",
     "yaml",
 )  # fmt: skip
+BASE = Path(__file__).resolve().parent.parent
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(list(LIBRARIES))
 
@@ -33,6 +37,19 @@ def start(main: Callable[..., Any], *arguments: Any, env: Mapping[str, str], log
     process = PROCESSES.Process(target=_begin, args=(main, arguments, dict(env), log), daemon=True)
     process.start()
     return process
+
+
+def run(*words: str, env: Mapping[str, str], timeout: float = 170) -> "subprocess.CompletedProcess[str]":
+    """Run `python words…`, such as `manage.py status` or `-m celery`, and return what it printed; `timeout` is in seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        printed, complained = Path(folder) / "stdout", Path(folder) / "stderr"
+        process = PROCESSES.Process(target=_program, args=(words, dict(env), printed, complained), daemon=True)
+        process.start()
+        process.join(timeout)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(words, timeout, printed.read_text(), complained.read_text())
+        return subprocess.CompletedProcess(words, process.exitcode, printed.read_text(), complained.read_text())
 
 
 class Program:
@@ -69,16 +86,29 @@ class Program:
 def _run(module: str, words: tuple[str, ...], env: dict[str, str], log: Path | None) -> None:
     _become(env, log)
     _watch(env)
+    _begin_module(module, *words)
+
+
+def _program(words: tuple[str, ...], env: dict[str, str], printed: Path, complained: Path) -> None:
+    os.chdir(BASE)
+    _become(env, printed, complained)
+    if words[0] == "-m":
+        return _begin_module(*words[1:])
+    sys.argv = list(words)
+    runpy.run_path(words[0], run_name="__main__")
+
+
+def _begin_module(module: str, *words: str) -> None:
     sys.argv = [module, *words]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def _become(env: dict[str, str], log: Path | None) -> None:
+def _become(env: dict[str, str], *logs: Path | None) -> None:
+    """Have the environment; what is printed goes to the first file, what is complained of to the last, or nowhere."""
     os.environ.clear()
     os.environ.update(env)
-    printed = os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for stream in (1, 2):
-        os.dup2(printed, stream)
+    for stream, log in ((1, logs[0]), (2, logs[-1])):
+        os.dup2(os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream)
 
 
 def _watch(env: Mapping[str, str]) -> None:

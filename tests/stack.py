@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sandbox.supervisor import files, reports
-from tests import numbers
+from tests import forks, numbers
 from tests.pages import Complaints, Pages, launched, log_in
 
 BASE = Path(__file__).resolve().parent.parent
@@ -26,7 +25,7 @@ OURS = ("DATABASE_URL", "REDIS_URL", "STRIPE_API_KEY", "DJANGO_SECRET_KEY", "BAC
 def manage(*words: str, **more: str) -> "subprocess.CompletedProcess[str]":
     """Run `manage.py` as a person would, with `more` in the environment, and return what it printed."""
     env = {name: value for name, value in os.environ.items() if name not in OURS} | more
-    return subprocess.run([sys.executable, "manage.py", *words], cwd=BASE, env=env, capture_output=True, text=True, timeout=170)
+    return forks.run("manage.py", *words, env=env)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """A process whose database or login is not what it must be ends with one sentence."""
 
 import os
-import subprocess
-import sys
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +8,7 @@ import psycopg
 import pytest
 
 from config import checks
-from tests import databases, plugin
+from tests import databases, forks, plugin
 
 SUPERUSER = databases.address(admin=plugin.ADMIN, database=plugin.DATABASE)
 WEB = ("-m", "uvicorn", "config.asgi:application", "--port", "1")
@@ -80,7 +78,7 @@ def test_a_server_that_does_not_answer_is_told(settings: Any) -> None:
 @pytest.mark.parametrize("command", [WEB, WORKER], ids=["web", "worker"])
 def test_a_process_with_the_wrong_login_ends_before_it_works(command: tuple[str, ...]) -> None:
     env = os.environ | {"DATABASE_URL": SUPERUSER, "BACKSTOP_LOGIN": "keeper", "BACKSTOP_LOG_LEVEL": "ERROR"}
-    done = subprocess.run([sys.executable, *command], env=env, capture_output=True, text=True, timeout=60)
+    done = forks.run(*command, env=env, timeout=60)
     assert done.returncode != 0
     assert "The database login postgres is a superuser" in done.stderr
     assert "Traceback" not in done.stderr

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from django.conf import settings
+
+from tests import forks
 
 WHOLE = {
     "BACKSTOP_ENV": "production",
@@ -29,7 +29,7 @@ def read(
     """Run a command that only reads the settings, in a process that knows nothing but these values."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     env = kept | {"BACKSTOP_DATA": str(data)} | values
-    return subprocess.run([sys.executable, *start], cwd=settings.BASE_DIR, env=env, capture_output=True, text=True, check=False)
+    return forks.run(*start, env=env)
 
 
 def test_it_starts_with_what_production_asks_for(tmp_path: Path) -> None:

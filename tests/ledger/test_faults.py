@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +10,7 @@ import pytest
 from ledger import faults
 from ledger.faults import Armed, BadFault, Fault, Injected
 from sandbox.supervisor import environments, injections
+from tests import forks
 from tests.architecture import sources
 
 
@@ -51,7 +51,7 @@ def test_every_point_is_come_by_somewhere() -> None:
 def run(**environment: str) -> "subprocess.CompletedProcess[str]":
     """Run the checks in a process of its own."""
     env = os.environ | {"BACKSTOP_LOGIN": "web"} | environment
-    return subprocess.run([sys.executable, "manage.py", "check"], cwd=sources.ROOT, env=env, capture_output=True, text=True)
+    return forks.run("manage.py", "check", env=env)
 
 
 def test_production_settings_refuse_faults() -> None:

@@ -1,8 +1,5 @@
 """The Stripe sandbox as a process of its own, and its control API."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +8,10 @@ from typing import Any
 
 import requests
 
+from tests import sandboxes
+
 API_KEY = "sk_test_outbox"
 SECRET = "whsec_outbox"
-BASE = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -80,18 +78,10 @@ class Provider:
 @contextmanager
 def running(data: Path, *, webhook_url: str = "") -> Iterator[Provider]:
     """Start a sandbox, and end it afterwards."""
-    command = [sys.executable, "-m", "sandbox.stripe", "--data", str(data), "--port", "0"]
-    if webhook_url:
-        command += ["--webhook-url", webhook_url]
-    secrets = {"STRIPE_SANDBOX_API_KEY": API_KEY, "STRIPE_SANDBOX_WEBHOOK_SECRET": SECRET}
-    with (data / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=BASE, env=os.environ | secrets, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            assert process.stdout
-            line = process.stdout.readline()
-            assert line.startswith("listening on "), line
-            yield Provider(line.removeprefix("listening on ").strip())
-        finally:
-            process.terminate()
-            process.wait(10)
-            process.stdout.close()
+    words = ("--webhook-url", webhook_url) if webhook_url else ()
+    process, address = sandboxes.start(data, "--port", "0", *words, key=API_KEY, secret=SECRET, log=data / "log")
+    try:
+        yield Provider(address)
+    finally:
+        process.terminate()
+        process.wait(10)

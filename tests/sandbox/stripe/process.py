@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,8 @@ from typing import Any
 
 import requests
 import stripe
+
+from tests import sandboxes
 
 KEY = "sk_test_of_the_tests"
 SECRET = "whsec_of_the_tests"
@@ -34,13 +35,8 @@ class Sandbox:
     def __init__(self, data: Path, *, webhook_url: str = "", port: int = 0) -> None:
         words = ["--webhook-url", webhook_url] if webhook_url else []
         self.data, self.webhook_url = data, webhook_url
-        whole = command(data, "--port", str(port), *words)
-        with open(data.parent / f"{data.name}.log", "ab") as log:
-            self._process = subprocess.Popen(whole, env=secrets(), stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self._process.stdout
-        first = self._process.stdout.readline()
-        assert first.startswith("listening on "), self.log()
-        self.base = first.split()[-1]
+        log = data.parent / f"{data.name}.log"
+        self._process, self.base = sandboxes.start(data, "--port", str(port), *words, key=KEY, secret=SECRET, log=log)
         self.session = requests.Session()
         self.session.trust_env = False
 
@@ -90,8 +86,7 @@ class Sandbox:
         self._process.send_signal(number)
         code = self._process.wait(10)
         self.session.close()
-        assert self._process.stdout
-        self._process.stdout.close()
+        assert code is not None, self.log()
         return code
 
     def ended(self) -> bool:
