@@ -17,6 +17,7 @@ try:
 except ImproperlyConfigured as fault:  # whoever starts a worker needs the sentences, not our stack
     sys.exit(str(fault))
 
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")  # Django's, which import every page; a worker makes its own, below
 app = Celery("backstop")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(lambda: APPS.get(LOGIN, settings.INSTALLED_APPS))
@@ -27,7 +28,7 @@ def refuse_to_work_unsafely(**_: Any) -> None:
     """End a worker whose database or login is not what it must be, before it takes a task."""
     from config import checks
 
-    checks.stop_unless_safe()
+    checks.stop_unless_safe(tags=checks.WORKERS)
 
 
 @signals.worker_ready.connect

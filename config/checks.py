@@ -1,6 +1,7 @@
 """What must be true of the database before web or a worker does anything: checked by Django and at each process's start."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -10,6 +11,8 @@ from django.core import checks
 from config import logins
 
 OLDEST = 16
+# What a worker is refused for. Django's other checks import every page, which took half of its start.
+WORKERS = (checks.Tags.database, "agent", "ledger", "outbox")
 
 
 @checks.register(checks.Tags.database)
@@ -54,9 +57,9 @@ def _unlimited(conn: "psycopg.Connection[Any]") -> list[checks.CheckMessage]:
     return [checks.Warning(sentence, id="config.W001")]
 
 
-def stop_unless_safe() -> None:
-    """Run every check, those of the database too; end this process with a sentence for each error."""
-    found = [message for message in checks.run_checks(databases=["default"]) if message.is_serious()]
+def stop_unless_safe(*, tags: Sequence[str] | None = None) -> None:
+    """Run every check, or those with one of the tags, on the database too; end this process with a sentence for each error."""
+    found = [message for message in checks.run_checks(tags=tags, databases=["default"]) if message.is_serious()]
     for message in found:
         sys.stderr.write(f"{message.msg}\n")
     if found:

@@ -8,7 +8,7 @@ from django.core import checks
 from ledger import faults
 
 
-@checks.register
+@checks.register("ledger")
 def check_faults(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
     """Refuse a BACKSTOP_FAULT that is not understood: one that never strikes would prove nothing."""
     try:

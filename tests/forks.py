@@ -1,6 +1,6 @@
 """Processes that begin with the libraries imported: forked from one that did nothing else, so a test may start and kill many.
 
-Settings and our own code are read anew in each, with the environment that it is given.
+Settings and whatever of ours reads them are imported anew in each, with the environment that it is given.
 """
 
 import multiprocessing
@@ -17,19 +17,24 @@ from typing import Any
 
 # What most of the time of a start goes to; one that is missing here is imported by each process itself.
 LIBRARIES = (
-    "celery", "celery.app.amqp", "celery.app.base", "celery.app.events", "celery.backends.base", "celery.events.dispatcher",
-    "celery.result", "celery.worker.worker", "csp.constants", "csp.middleware", "dateutil.parser",
-    "django.contrib.auth.hashers", "django.contrib.postgres.fields", "django.contrib.sessions.middleware",
-    "django.contrib.staticfiles.storage", "django.db.backends.postgresql.base", "django.db.migrations",
-    "django.db.migrations.autodetector", "django.forms", "django.template", "django.template.defaulttags", "django.urls",
-    "django.views.debug", "django_htmx.middleware", "httpx", "kombu.pools", "langchain_core.language_models.chat_models",
-    "langgraph.checkpoint.postgres", "langgraph.graph", "psycopg_pool", "pydantic", "redis", "rest_framework",
-    "rest_framework.serializers", "smtplib", "sqlite3", "stripe", "structlog", "tzlocal", "uvicorn", "whitenoise.middleware",
+    "celery", "celery.app.amqp", "celery.app.base", "celery.app.events", "celery.app.trace", "celery.apps.worker",
+    "celery.backends.base", "celery.bin.worker", "celery.concurrency.thread", "celery.events.dispatcher", "celery.result",
+    "celery.worker.consumer", "celery.worker.control", "celery.worker.loops", "celery.worker.worker", "csp.constants",
+    "csp.middleware", "dateutil.parser", "django.contrib.auth.hashers", "django.contrib.postgres.fields",
+    "django.contrib.sessions.middleware", "django.contrib.staticfiles.storage", "django.core.cache.backends.locmem",
+    "django.core.handlers.asgi", "django.core.management.commands.migrate", "django.db.backends.postgresql.base",
+    "django.db.migrations", "django.db.migrations.autodetector", "django.forms", "django.middleware.common",
+    "django.template", "django.template.defaulttags", "django.urls", "django.views.debug", "django.views.decorators.csrf",
+    "django.views.i18n", "django_htmx.middleware", "httpx", "kombu.asynchronous.hub", "kombu.pools", "kombu.transport.redis",
+    "langchain_core.language_models.chat_models", "langchain_core.tools", "langgraph.checkpoint.postgres", "langgraph.graph",
+    "langgraph.prebuilt.tool_node", "psycopg_pool", "pydantic", "redis", "rest_framework", "rest_framework.serializers",
+    "smtplib", "sqlite3", "stripe", "stripe._stripe_client", "structlog", "tzlocal", "uvicorn", "whitenoise.middleware",
     "yaml",
 )  # fmt: skip
+OURS = ("sandbox.offline.model", "sandbox.stripe.api", "sandbox.stripe.control", "sandbox.stripe.server")  # read no setting
 BASE = Path(__file__).resolve().parent.parent
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(list(LIBRARIES))
+PROCESSES.set_forkserver_preload([*LIBRARIES, *OURS])
 
 
 def start(main: Callable[..., Any], *arguments: Any, env: Mapping[str, str], log: Path | None = None) -> BaseProcess:

@@ -42,8 +42,6 @@ def for_child(*, name: str, data: Path, login: str, given: Mapping[str, str] = o
         "BACKSTOP_LOGIN": login,
         "BACKSTOP_READY_FILE": str(ready_file(data, name)),
         "PYTHONUNBUFFERED": "1",
-        # Django's, which import every page and took a worker half a second; its own are made at each start (config/checks.py).
-        "CELERY_SKIP_CHECKS": "1",
     }
 
 

@@ -27,7 +27,7 @@ class Preparation:
 
     def tables(self) -> None:
         """Migrate, grant what config/logins.sql says, and make the coming months' partitions; nothing is done twice."""
-        self._run("grant", "--migrate", "--skip-checks", login="owner")
+        self._run("grant", "--migrate", login="owner")
 
     def wants_people(self, found: databases.Content) -> bool:
         """Say whether people of the demonstration are to be made; a real database that has people keeps its own."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 
 
@@ -20,14 +21,16 @@ def connected() -> dict[str, bool]:
 
 
 def worker(said: Path) -> None:
-    """Be a Celery worker at the moment that it takes work."""
-    from celery.signals import worker_ready
+    """Be a Celery worker from its first moment to that at which it takes work."""
+    from celery.signals import worker_init, worker_ready
 
-    import config.celery  # noqa: F401
+    from config.celery import app
 
+    app.loader.import_default_modules()
+    worker_init.send(sender=None)
     worker_ready.send(sender=None)
     written = Path(os.environ["BACKSTOP_READY_FILE"]).read_text() == str(os.getpid())
-    said.write_text(json.dumps(connected() | {"ready": written} | _made()))
+    said.write_text(json.dumps(connected() | {"ready": written, "pages": "config.urls" in sys.modules} | _made()))
 
 
 def _made() -> dict[str, bool]:

@@ -10,6 +10,7 @@ from config import guarantees
 
 class Command(BaseCommand):
     help = "Write docs/invariants.md: what check_invariants checks, by guarantee."
+    requires_system_checks: list[str] = []
 
     def handle(self, **options: Any) -> None:
         """Run without a database."""

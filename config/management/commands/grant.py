@@ -13,6 +13,7 @@ from ledger import partitions
 
 class Command(BaseCommand):
     help = "Give every database login what config/logins.sql says, and make the coming months' partitions."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Say what can be chosen."""

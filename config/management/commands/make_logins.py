@@ -14,6 +14,7 @@ class Command(BaseCommand):
         "Make the five logins, or set their passwords from BACKSTOP_OWNER_PASSWORD, BACKSTOP_WEB_PASSWORD and so on. "
         "DATABASE_URL is a role that may create roles, in the database to be used."
     )
+    requires_system_checks: list[str] = []
 
     def handle(self, **options: Any) -> None:
         """Say what was made."""

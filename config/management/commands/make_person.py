@@ -13,6 +13,7 @@ from ledger import roles
 
 class Command(BaseCommand):
     help = "Make a person with one role and print a new password for them."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Say who."""

@@ -20,6 +20,7 @@ class Command(BaseCommand):
         "Compare ledger, books, conversations, outbox and provider. Changes nothing, unless --open puts each disagreement"
         " before a person. Exits with 1 if anything disagrees, with 2 if something could not be compared."
     )
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take --json and --open."""

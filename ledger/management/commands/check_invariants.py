@@ -16,6 +16,7 @@ SHOWN = 20  # rows of one invariant
 
 class Command(BaseCommand):
     help = "Check every invariant in one snapshot, and the books against the provider's log. Exits with 1 if any is violated."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take --json, --quiet and --times."""

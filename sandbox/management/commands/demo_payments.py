@@ -13,6 +13,7 @@ SECONDS = 60
 
 class Command(BaseCommand):
     help = "Deliver every message of the outbox that is due, then end. Runs as the outbox login."
+    requires_system_checks: list[str] = []
 
     def handle(self, **options: Any) -> None:
         """Deliver through the relay, as a worker would."""

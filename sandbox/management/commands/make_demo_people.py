@@ -11,6 +11,7 @@ from django.db import transaction
 
 class Command(BaseCommand):
     help = "Make a person for each entry of BACKSTOP_DEMO_PEOPLE: a JSON list of name, password and role."
+    requires_system_checks: list[str] = []
 
     def handle(self, **options: Any) -> None:
         """Run as web, the login that owns people."""

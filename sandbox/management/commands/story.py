@@ -13,6 +13,7 @@ from sandbox.story.script import Telling
 
 class Command(BaseCommand):
     help = "Ask for a credit memo, a deduction and a refund, with a mistake in the third call, and count what comes of it."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Say what can be chosen."""
