@@ -10,8 +10,10 @@ Scheme = Literal["light", "dark"]
 
 SCRIPT = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
 # Colours are measured by themselves. None of the rules reads the style sheets, which axe would fetch again to preload them.
-RULES = """() => axe.run(document, {resultTypes: ['violations'], preload: false, rules: {'color-contrast': {enabled: false}}})
-    .then((found) => found.violations)"""
+# Nor does it say where a node is: its HTML is told.
+RULES = """() => axe.run(document, {
+    resultTypes: ['violations'], preload: false, selectors: false, rules: {'color-contrast': {enabled: false}}
+}).then((found) => found.violations)"""
 # One visible text of each kind: of which element with which classes and states it is, and in which others; what our style sheets
 # tell apart.
 KINDS = """() => {
@@ -32,7 +34,7 @@ KINDS = """() => {
 }"""
 COLOURS = """(fresh) => {
     const include = fresh.map((kind) => kinds.get(kind));
-    return axe.run({include}, {resultTypes: ['violations'], preload: false, runOnly: ['color-contrast']})
+    return axe.run({include}, {resultTypes: ['violations'], preload: false, selectors: false, runOnly: ['color-contrast']})
         .then((found) => found.violations);
 }"""
 WIDE: ViewportSize = {"width": 1440, "height": 900}
