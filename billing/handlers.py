@@ -163,6 +163,7 @@ HANDLERS = (
         steps=credit_note_steps,
         settle=settle_credit_note,
         wanted=credit_notes.is_wanted,
+        asked_for=False,  # a refund brings it about
         refusal_asks_person=True,
         if_refused="The refund stands, and the invoice at the provider does not show it.",
         sentence=credit_note_sentence,

@@ -136,6 +136,7 @@ def _handler(channel: str, steps: Any) -> Handler:
         steps=steps,
         settle=settle,
         wanted=wanted,
+        asked_for=False,
         sentence=sentence,
     )
 

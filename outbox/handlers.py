@@ -63,6 +63,7 @@ class Handler:
     # (conn, *, message, reason) -> what was done: sends money back that was taken and is not owed, or raises Refusal
     give_back: Callable[..., str] | None = None
     wanted: Callable[..., bool] = always  # (conn, *, message): False withdraws what has not left yet; asked before each send
+    asked_for: bool = True  # by somebody, who may take it back while it waits; not a notice, nor what an outcome brings about
     refusal_asks_person: bool = False  # what the provider refuses is put before a reviewer
     if_refused: str = ""  # what that means, in a sentence, where it is not that no money moved
     sentence: Callable[[Mapping[str, Any]], str]  # the payload in words: "Charge €480.00 to the card ending in 4242"

@@ -70,8 +70,8 @@ def words(seconds: int) -> str:
 
 
 def topics() -> list[str]:
-    """Return the topics that can wait: everything but notices, which nobody takes back."""
-    return sorted(handler.topic for handler in handlers.every() if not handler.topic.startswith("notify."))
+    """Return the topics that can wait: what somebody asked for and may take back."""
+    return sorted(handler.topic for handler in handlers.every() if handler.asked_for)
 
 
 def current() -> list[Pause]:

@@ -193,6 +193,7 @@ def test_an_admin_sets_the_time(scene: Scene, as_role: AsRole) -> None:
         ({"seconds": ""}, "Write how many seconds; 0 is off."),
         ({"reason": " "}, "Say why: it is kept with the time."),
         ({"topic": "notify.email"}, "There is no such topic."),
+        ({"topic": "payment.credit_note"}, "There is no such topic."),
     ],
 )
 def test_it_refuses_a_time_that_makes_no_sense(scene: Scene, as_role: AsRole, given: dict[str, str], said: str) -> None:

@@ -174,7 +174,6 @@ def test_it_says_what_counts_and_what_was_set(desk: Desk) -> None:
 
     assert [(one.topic, one.words) for one in sends_after.current()] == [
         ("payment.charge", "90 seconds"),
-        ("payment.credit_note", "Off"),
         ("payment.refund", "Off"),
     ]
     assert [one.words for one in sends_after.history()] == ["90 seconds", "1 minute"]
