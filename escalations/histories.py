@@ -73,7 +73,7 @@ class History:
         return sorted(failed, key=lambda item: item.at)
 
     @property
-    def differing(self) -> list[tuple[str, list[tuple[str, bool]]]]:
+    def differing(self) -> list[tuple[str, list[tuple[int, str, bool]]]]:
         """Return the arguments that differ between the attempts."""
         return evidence.differing(self.compared)
 

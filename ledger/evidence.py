@@ -215,8 +215,8 @@ def _fate(index: int, *, outcome: AttemptOutcome | None, told: Mapping[str, Any]
     return "failed" if index == outcome.failed_call else "undone"
 
 
-def differing(attempts: Sequence[Evidence]) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """Return the arguments that differ between attempts: a label, and for each attempt the value and whether it is new."""
+def differing(attempts: Sequence[Evidence]) -> list[tuple[str, list[tuple[int, str, bool]]]]:
+    """Return the arguments that differ: a label, and for each attempt its number, the value and whether that is new."""
     if len(attempts) < 2:
         return []
     tables = [{f"{call.tool} · {name}": value for call in item.calls for name, value in call.lines} for item in attempts]
@@ -225,5 +225,6 @@ def differing(attempts: Sequence[Evidence]) -> list[tuple[str, list[tuple[str, b
     for label in labels:
         values = [table.get(label, "—") for table in tables]
         if len(set(values)) > 1:
-            lines.append((label, [(value, at > 0 and value != values[at - 1]) for at, value in enumerate(values)]))
+            new = [at > 0 and value != values[at - 1] for at, value in enumerate(values)]
+            lines.append((label, list(zip((item.number for item in attempts), values, new, strict=True))))
     return lines
