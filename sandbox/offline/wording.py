@@ -15,7 +15,7 @@ LISTING = (
     " stands; create, void and reissue invoices; issue credit memos; use, move and deduct credit; charge invoices and retry"
     " refused charges; refund payments; ask a person."
 )
-EXAMPLE = "For example: “Invoice November for €480, use their €150 credit and charge the rest”."
+EXAMPLE = "For example: “Invoice this month for €480, use their €150 credit and charge the rest”."
 COURTESY = "Hello. What should I do for this customer?"
 THANKED = "You are welcome."
 NOTHING = "All right. I did nothing."
