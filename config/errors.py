@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
+import psycopg
 import structlog
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
@@ -17,6 +18,8 @@ from django.template.loader import render_to_string
 
 log = structlog.get_logger()
 
+# Through Django, and from the verbs that are given the connection under it.
+LOST = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -54,6 +57,7 @@ DATABASE_LOST = Page(
     text="What you sent may have been saved or not: look before you send it again.",
     icon="database",
 )
+BUSY = Page(title="Something else works on this just now", text="Nothing was changed. Try again in a moment.", icon="timer")
 FORM_EXPIRED = Page(
     title="This form is out of date",
     text="Nothing was changed. Your log-in changed since the page was opened: go back, reload and send it again.",
@@ -88,8 +92,15 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """Answer 500 with a reference that finds the log line, or 503 while PostgreSQL is down; Django logs the traceback itself."""
-    if isinstance(sys.exc_info()[1], (OperationalError, InterfaceError)):
+    """Answer 500 with a reference that finds the log line, or 503 while PostgreSQL is down or a row is kept locked.
+
+    Django logs the traceback itself.
+    """
+    failure = sys.exc_info()[1]
+    if failure and isinstance(failure.__cause__ or failure, psycopg.errors.LockNotAvailable):
+        log.warning("config.lock.missed", method=request.method, path=request.path)
+        return respond(request, 503, page=BUSY)
+    if isinstance(failure, LOST):
         log.warning("config.database.lost", method=request.method, path=request.path)
         return respond(request, 503, page=DATABASE_DOWN if request.method in SAFE else DATABASE_LOST)
     reference = f"tr-{secrets.token_hex(3)}"

@@ -130,3 +130,15 @@ def test_it_never_drops_another_text_under_a_known_id(scene: Scene, support: Cli
     known = str(uuid.uuid4())
     post(support, api(scene, "messages/"), {"id": known, "text": "Hello"})
     assert post(support, api(scene, "messages/"), {"id": known, "text": "Invoice November"}).status_code == 409
+
+
+def test_it_says_so_when_a_message_is_kept_by_another_transaction(scene: Scene, support: Client, owner: Any) -> None:
+    body = {"id": str(uuid.uuid4()), "text": "Hello"}
+    assert post(support, api(scene, "messages/"), body).status_code == 201
+    support.raise_request_exception = False
+    with owner.transaction():
+        owner.execute("SELECT FROM public.agent_feed FOR UPDATE")  # as the agent does, taking the message
+        response = post(support, api(scene, "messages/"), body)
+    assert response.status_code == 503
+    assert response.json() == {"detail": "Something else works on this just now. Nothing was changed. Try again in a moment."}
+    assert post(support, api(scene, "messages/"), body).status_code == 200

@@ -36,8 +36,14 @@ class Person:
 
     def say(self, conversation: int, text: str, *, message: str) -> None:
         """Send a message under an id of ours: said again, it is the same message."""
-        answer = self._send("POST", f"/api/conversations/{conversation}/messages/", json={"id": message, "text": text})
+        path, body = f"/api/conversations/{conversation}/messages/", {"id": message, "text": text}
+        answer = until(lambda: self._taken(path, body), seconds=PATIENCE, every=BETWEEN, what=path)
         assert answer.status_code in (200, 201), answer.text
+
+    def _taken(self, path: str, body: dict[str, str]) -> httpx.Response | None:
+        """Send it, and again while the agent stands still in a transaction with the message that was sent and not answered."""
+        answer = self._send("POST", path, json=body)
+        return None if answer.status_code == 503 else answer
 
     def look_again(self, escalation: int) -> None:
         """Ask for another preview."""
